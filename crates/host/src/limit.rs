@@ -6,9 +6,12 @@
 //! The region is a file in a folder of this user, by which [`set`] changes a limit and [`list`] shows
 //! them. One that has a name is shared by all commands that name it.
 //!
+//! A program that runs already is held by [`attach`]: its calls wait for the same thread.
+//!
 //! Processor time, memory and processes: a control group, or what this process can do itself
 //! (`holding`). It answers at a socket beside the file (`control`).
 
+mod attached;
 mod control;
 mod destination;
 mod holding;
@@ -20,6 +23,7 @@ mod registry;
 mod resources;
 mod status;
 mod supervision;
+mod target;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -28,18 +32,21 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use windtunnel_budget::pacing::Per;
+use windtunnel_limit::Refusal;
 use windtunnel_sys::clock;
 use windtunnel_sys::process::{self, Pid, SpawnError, SpawnPlan, Step};
 
 use crate::outside::end::Signals;
 use crate::outside::start;
 use control::Control;
+pub use attached::attach;
 pub use destination::Destination;
 use holding::Holding;
 use network::Network;
 pub use registry::{Shared, list, set};
 pub use resources::{AmountUse, ProcessorUse, Resources, Second, Used};
-pub use status::{Ended, Held, Moved, NotLimited, Status, name_of};
+pub use windtunnel_limit::attach::keeper::Attached;
+pub use status::{Ended, Held, Moved, NotLimited, Running, Status, name_of};
 pub use supervision::Refused;
 
 /// What limits a command.
@@ -93,6 +100,12 @@ pub enum LimitError {
         #[source]
         source: SpawnError,
     },
+    #[error("process {pid} cannot be limited: {why}")]
+    NoTarget { pid: i32, why: String, hint: &'static str },
+    #[error("{0}")]
+    NotAttached(Refusal),
+    #[error("the group {0:?} shares cpu, memory or pids, which a program that runs cannot enter")]
+    GroupOfRunning(String),
     #[error("cannot {what}")]
     System {
         what: &'static str,
@@ -155,6 +168,7 @@ pub fn command(
         refused: (!wanted.connect.is_empty()).then_some(refused),
         status: shared.status(used),
         cpu_windows,
+        running: None,
     })
 }
 

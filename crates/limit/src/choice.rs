@@ -15,7 +15,7 @@ use crate::hierarchy::Hierarchy;
 use crate::mechanism::Mechanism;
 use crate::owner::Owner;
 use crate::place::{Place, Resource, give, has_word};
-use crate::way;
+use crate::way::{self, Emptied};
 
 /// What this machine allows.
 #[derive(Debug)]
@@ -37,15 +37,7 @@ impl Choice {
     /// not remove are removed.
     #[must_use]
     pub fn of_machine() -> Choice {
-        let mut choice = Choice {
-            place: Place::default(),
-            outside: Place::default(),
-            owner: None,
-            refusals: Vec::new(),
-            disks: Disks::default(),
-            undivided: None,
-            made: 0,
-        };
+        let mut choice = Choice::nothing();
         match Hierarchy::of_process().and_then(|it| Ok((it, Owner::current()?))) {
             Ok((hierarchy, owner)) => {
                 choice.owner = Some(owner);
@@ -58,6 +50,56 @@ impl Choice {
         }
         choice.outside = choice.place.clone();
         choice
+    }
+
+    /// The same for processes that run already, of which this is one: groups are made in the group that
+    /// they are in, so that whatever limits it holds for them still. In version 2 no other process may
+    /// be in it: what was done for that is returned.
+    pub(crate) fn around(
+        process: u32,
+        is_inside: &dyn Fn(u32) -> bool,
+    ) -> io::Result<(Choice, Option<Emptied>)> {
+        let mut choice = Choice::nothing();
+        let (hierarchy, owner) = (Hierarchy::of(process)?, Owner::current()?);
+        choice.owner = Some(owner);
+        let mut emptied = None;
+        if let Some(folder) = hierarchy.second_version().first() {
+            let leaf = owner.group(choice.made);
+            choice.made += 1;
+            match Emptied::make(folder, &leaf, is_inside) {
+                Ok(made) => {
+                    choice.try_unified(folder, &Choice::offered(folder));
+                    emptied = made;
+                }
+                Err(error) => {
+                    let offered = Choice::offered(folder).into_iter();
+                    offered.for_each(|it| choice.refuse(it, "cgroup v2", folder, &error));
+                }
+            }
+            if choice.place.given.is_empty() {
+                // Dropping it undoes it.
+                emptied = None;
+            }
+        }
+        for resource in [Resource::Processor, Resource::Memory, Resource::Processes] {
+            if !choice.place.given.contains(&resource) {
+                choice.try_first(&hierarchy, resource);
+            }
+        }
+        choice.outside = choice.place.clone();
+        Ok((choice, emptied))
+    }
+
+    fn nothing() -> Choice {
+        Choice {
+            place: Place::default(),
+            outside: Place::default(),
+            owner: None,
+            refusals: Vec::new(),
+            disks: Disks::default(),
+            undivided: None,
+            made: 0,
+        }
     }
 
     /// The same, but groups are made in one that another process has made, by its
@@ -151,11 +193,21 @@ impl Choice {
         Group::make(&place, &self.outside, &name, &Bounds::default(), &self.disks)
     }
 
+    /// Where processes come from that enter groups.
+    pub(crate) fn outside(&self) -> &Place {
+        &self.outside
+    }
+
     fn look(&mut self, hierarchy: &Hierarchy) {
         let around = hierarchy.second_version();
         self.disks = Disks::of_machine(around.last().map(PathBuf::as_path));
         for folder in around {
-            self.try_unified(&folder);
+            let offered = Choice::offered(&folder);
+            if let Err(error) = self.clear(&folder, &offered) {
+                offered.into_iter().for_each(|it| self.refuse(it, "cgroup v2", &folder, &error));
+                continue;
+            }
+            self.try_unified(&folder, &offered);
             if !self.place.given.is_empty() {
                 break;
             }
@@ -167,19 +219,17 @@ impl Choice {
         }
     }
 
-    /// Finds what groups of version 2 below a folder can limit.
-    fn try_unified(&mut self, folder: &Path) {
+    /// The resources that groups in a folder of version 2 could limit.
+    fn offered(folder: &Path) -> Vec<Resource> {
         let controllers = fs::read_to_string(folder.join("cgroup.controllers")).unwrap_or_default();
         let offered = |it: &Resource| has_word(&controllers, it.controller());
-        let offered: Vec<Resource> = Resource::ALL.into_iter().filter(offered).collect();
-        if let Err(error) = self.clear(folder, &offered) {
-            for resource in offered {
-                self.refuse(resource, "cgroup v2", folder, &error);
-            }
-            return;
-        }
+        Resource::ALL.into_iter().filter(offered).collect()
+    }
+
+    /// Finds what groups of version 2 below a folder can limit.
+    fn try_unified(&mut self, folder: &Path, offered: &[Resource]) {
         let mut given = Vec::new();
-        for resource in offered {
+        for resource in offered.iter().copied() {
             if let Some(why) = self.unfit(resource, &given) {
                 self.refusals.push((resource, format!("cgroup v2: {}: {why}", folder.display())));
                 continue;

@@ -9,6 +9,7 @@ mod processor;
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
+use std::path::PathBuf;
 
 use windtunnel_budget::processor::Reading;
 
@@ -133,6 +134,11 @@ impl Group {
     #[must_use]
     pub fn address(&self) -> String {
         self.place.address()
+    }
+
+    /// Its folders, where `outside` has others.
+    pub(crate) fn folders(&self, outside: &Place) -> Vec<PathBuf> {
+        self.place.own_folders(outside)
     }
 
     /// Where groups are made inside of this one.

@@ -5,19 +5,25 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The control groups of the calling process, as the kernel describes them.
+/// The control groups of a process, as the kernel describes them.
 #[derive(Debug)]
 pub(crate) struct Hierarchy {
     /// `/proc/self/mountinfo`.
     mounts: String,
-    /// `/proc/self/cgroup`.
+    /// `cgroup` of the process.
     own: String,
 }
 
 impl Hierarchy {
+    /// Of the calling process.
     pub(crate) fn of_process() -> io::Result<Hierarchy> {
+        Hierarchy::of(std::process::id())
+    }
+
+    /// Of any process, where the calling one sees it.
+    pub(crate) fn of(process: u32) -> io::Result<Hierarchy> {
         let mounts = fs::read_to_string("/proc/self/mountinfo")?;
-        Ok(Hierarchy { mounts, own: fs::read_to_string("/proc/self/cgroup")? })
+        Ok(Hierarchy { mounts, own: fs::read_to_string(format!("/proc/{process}/cgroup"))? })
     }
 
     /// The folder of the own group of a controller of version 1.

@@ -9,11 +9,14 @@
 //!
 //! | module | what it knows |
 //! | --- | --- |
+//! | [`attach`] | having the calls of processes shown that run already |
+//! | [`around`] | [`Around`]: a control group for processes that run already |
 //! | [`choice`] | [`Choice`]: the mechanism for a run, and the group of each node |
 //! | [`mechanism`] | [`Mechanism`]: how a limit is held |
 //! | [`group`] | [`Group`]: a control group of the kernel, of either version |
 //! | [`scope`] | [`Scope`]: all processes of a PID namespace, or of a tree |
 //! | [`tree`] | [`Tree`]: all processes below the calling one |
+//! | [`per_process`] | [`PerProcess`]: limits of each process of a tree |
 //! | [`guard`] | [`Guard`]: a process that continues what one has stopped that was killed |
 //! | [`duty`] | [`Duty`]: the threads that stop and continue processes |
 //! | [`watch`] | [`Watch`]: the thread that ends what is too much |
@@ -25,6 +28,8 @@
 //! | `hierarchy` (private) | where control groups can be made |
 //! | `owner` (private) | to which process a group belongs |
 
+pub mod around;
+pub mod attach;
 pub mod census;
 pub mod choice;
 pub mod disks;
@@ -34,6 +39,7 @@ pub mod guard;
 mod hierarchy;
 pub mod mechanism;
 mod owner;
+pub mod per_process;
 pub mod place;
 pub mod scope;
 pub mod tree;
@@ -42,11 +48,14 @@ pub mod watch;
 mod way;
 pub mod worker;
 
+pub use around::Around;
+pub use attach::{Keeper, Ledger, Refusal};
 pub use choice::Choice;
 pub use duty::Duty;
 pub use group::{Bounds, Group};
 pub use guard::Guard;
 pub use mechanism::Mechanism;
+pub use per_process::PerProcess;
 pub use place::Resource;
 pub use scope::Scope;
 pub use tree::Tree;

@@ -122,11 +122,7 @@ impl Place {
 
     /// The folders of a group at this place, where `outside` has others. Dropping them removes them.
     pub(crate) fn folders_in(&self, outside: &Place) -> Folders {
-        let others: Vec<&Path> = outside.folders().collect();
-        let mut own: Vec<PathBuf> =
-            self.folders().filter(|it| !others.contains(it)).map(Path::to_owned).collect();
-        own.dedup();
-        Folders(own)
+        Folders(self.own_folders(outside))
     }
 
     /// This place of one resource, and `outside` of all that have hierarchies of their own.
@@ -137,6 +133,16 @@ impl Place {
         // In the order of all other places, by which they are compared.
         first.sort_by_key(|(resource, _)| outside.first.iter().position(|(it, _)| it == resource));
         Place { first, ..self.clone() }
+    }
+
+    /// The folders of a group at this place, where `outside` has others.
+    pub(crate) fn own_folders(&self, outside: &Place) -> Vec<PathBuf> {
+        let others: Vec<&Path> = outside.folders().collect();
+        let mut own: Vec<PathBuf> =
+            self.folders().filter(|it| !others.contains(it)).map(Path::to_owned).collect();
+        own.sort_unstable();
+        own.dedup();
+        own
     }
 
     /// Has groups inside of this one limit what it may: of version 2 it can have no processes of

@@ -54,6 +54,13 @@ impl Tree {
         Tree { walker, members, foreign: Mutex::default(), guard }
     }
 
+    /// The shell with job control whose foreground job a process is: where the process is stopped, such
+    /// a shell takes its terminal back, as after ^Z.
+    #[must_use]
+    pub fn shell_of(process: Pid) -> Option<Pid> {
+        State::shell_of(process)
+    }
+
     /// Whether other processes inherit its orphans.
     pub(crate) fn is_of_other(&self) -> bool {
         self.walker.is_of_other()

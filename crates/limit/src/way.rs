@@ -4,7 +4,9 @@
 
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use crate::place::has_word;
 
 /// Makes it so that groups in this folder can limit what it gives them. A process that is alone in
 /// it, as one that systemd has given a scope, moves into a group below with this name. The group at the
@@ -34,6 +36,102 @@ pub(crate) fn clear(folder: &Path, leaf: &str) -> io::Result<()> {
     }
 }
 
+/// A group of version 2 whose processes are in one below of it meanwhile. Dropping it puts them back.
+#[derive(Debug)]
+pub(crate) struct Emptied {
+    folder: PathBuf,
+    leaf: PathBuf,
+    /// What groups in it could limit before.
+    given: String,
+}
+
+impl Emptied {
+    /// Moves all processes of a group into one below with this name; `None`: that is not needed.
+    ///
+    /// # Errors
+    /// If it has processes that are not inside, or is threaded.
+    pub(crate) fn make(
+        folder: &Path,
+        leaf: &str,
+        is_inside: &dyn Fn(u32) -> bool,
+    ) -> io::Result<Option<Emptied>> {
+        let kind = match fs::read_to_string(folder.join("cgroup.type")) {
+            Ok(kind) => kind,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let others = || io::Error::new(ErrorKind::ResourceBusy, "other processes are in it");
+        if kind.trim() != "domain" || !processes(folder)?.into_iter().all(is_inside) {
+            return Err(others());
+        }
+        let leaf = folder.join(leaf);
+        let given = fs::read_to_string(folder.join("cgroup.subtree_control"))?;
+        fs::create_dir(&leaf)?;
+        let emptied = Emptied { folder: folder.to_owned(), leaf, given };
+        let is_empty = move_all(&emptied.folder, &emptied.leaf, is_inside)?;
+        if is_empty { Ok(Some(emptied)) } else { Err(others()) }
+    }
+
+    /// Where the processes of the group are.
+    pub(crate) fn leaf(&self) -> &Path {
+        &self.leaf
+    }
+}
+
+impl Drop for Emptied {
+    fn drop(&mut self) {
+        let control = self.folder.join("cgroup.subtree_control");
+        for controller in fs::read_to_string(&control).unwrap_or_default().split_ascii_whitespace() {
+            if !has_word(&self.given, controller) {
+                // A group that somebody else has made there may need it.
+                let _ = fs::write(&control, format!("-{controller}"));
+            }
+        }
+        // What cannot be moved back stays in a group without limits.
+        let _ = move_all(&self.leaf, &self.folder, &|_| true);
+        let _ = fs::remove_dir(&self.leaf);
+    }
+}
+
+/// The processes of a group.
+pub(crate) fn processes(folder: &Path) -> io::Result<Vec<u32>> {
+    let text = fs::read_to_string(folder.join("cgroup.procs"))?;
+    Ok(text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect())
+}
+
+/// Moves processes from a group into another one, and those that they make meanwhile; whether all are
+/// there.
+///
+/// # Errors
+/// What the kernel says: `EACCES` without the right to.
+pub(crate) fn move_all(
+    from: &Path,
+    to: &Path,
+    is_inside: &dyn Fn(u32) -> bool,
+) -> io::Result<bool> {
+    for _ in 0..ROUNDS_MAX {
+        let all = processes(from)?;
+        if all.is_empty() {
+            return Ok(true);
+        }
+        for process in all {
+            if !is_inside(process) {
+                return Ok(false);
+            }
+            put(to, process)?;
+        }
+    }
+    Ok(false)
+}
+
+/// Moves a process into a group, unless it has ended.
+pub(crate) fn put(to: &Path, process: u32) -> io::Result<()> {
+    match fs::write(to.join("cgroup.procs"), process.to_string()) {
+        Err(error) if error.raw_os_error() == Some(ESRCH) => Ok(()),
+        other => other,
+    }
+}
+
 /// The group stays when the process has ended: what systemd has given it removes, and otherwise the
 /// next run of the same user.
 fn move_into(folder: &Path, leaf: &str) -> io::Result<()> {
@@ -46,6 +144,11 @@ fn move_into(folder: &Path, leaf: &str) -> io::Result<()> {
     }
     moved
 }
+
+/// How often processes that are made meanwhile are moved as well.
+const ROUNDS_MAX: u32 = 1000;
+/// "No such process", of errno(3).
+const ESRCH: i32 = 3;
 
 #[cfg(test)]
 mod tests {

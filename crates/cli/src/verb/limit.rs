@@ -64,11 +64,15 @@ pub(crate) struct Arguments {
     /// Share one limit with all commands that name it; rates that are given change those it has
     #[arg(long, value_name = "NAME", env = "WINDTUNNEL_GROUP", value_parser = group)]
     group: Option<String>,
+    /// Limit a program that runs already, the process of this number, with all below it, until the
+    /// last of them has ended or a signal comes
+    #[arg(long, value_name = "N", env = "WINDTUNNEL_PID", conflicts_with = "command")]
+    pid: Option<i32>,
     /// Write what was asked and delivered to this file as JSON
     #[arg(short, long, value_name = "FILE", env = "WINDTUNNEL_OUT")]
     out: Option<PathBuf>,
     /// The command
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(last = true, required_unless_present = "pid", value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
@@ -158,10 +162,24 @@ impl Arguments {
                  --open-files N, --connect NET or --deny-path PATH",
             ));
         }
-        let ended = limit::command(&wanted, &self.command, waits).map_err(failed)?;
+        let ended = match self.pid {
+            Some(pid) => self.attach(&wanted, pid)?,
+            None => limit::command(&wanted, &self.command, waits).map_err(failed)?,
+        };
         ended::lines(&ended, is_limited).iter().for_each(|line| output::talk(line));
         self.write(&ended)?;
         Ok(u8::try_from(ended.exit_code).unwrap_or(u8::MAX))
+    }
+
+    fn attach(&self, wanted: &Wanted, pid: i32) -> Result<Ended, Failure> {
+        if !wanted.denied.is_empty() {
+            let what = "cannot deny paths to a program that runs: it stays in the mount namespace \
+                        that it is in, with the files that it has open";
+            let hint = "start it by `windtunnel limit --deny-path PATH -- COMMAND`";
+            return Err(Failure::new(Exit::Usage, what).hint(hint));
+        }
+        limit::attach(wanted, pid, |attached| output::talk(&ended::begun(pid, attached)))
+            .map_err(failed)
     }
 
     fn wanted(&self) -> Wanted {
@@ -320,6 +338,17 @@ fn group(text: &str) -> Result<String, String> {
 
 fn failed(error: LimitError) -> Failure {
     let (code, hint) = match &error {
+        LimitError::NoTarget { hint, .. } => {
+            (Exit::Usage.code(), (!hint.is_empty()).then_some(*hint))
+        }
+        LimitError::NotAttached(refusal) => {
+            let hint = refusal.hint.as_str();
+            (Exit::Machine.code(), (!hint.is_empty()).then_some(hint))
+        }
+        LimitError::GroupOfRunning(_) => (
+            Exit::Usage.code(),
+            Some("give --cpu, --memory and --pids without --group, by a windtunnel of their own"),
+        ),
         LimitError::Command { source, .. } => match source.error.kind() {
             std::io::ErrorKind::NotFound => (Exit::NOT_FOUND, None),
             _ => (Exit::NOT_EXECUTABLE, None),
@@ -347,8 +376,9 @@ fn failed(error: LimitError) -> Failure {
         }
         _ => (Exit::Machine.code(), None),
     };
+    let hint = hint.map(str::to_owned);
     let error: Box<dyn Error + Send + Sync> = error.into();
-    Failure::Error { error, hint: hint.map(str::to_owned), code }
+    Failure::Error { error, hint, code }
 }
 
 const GROUP_LETTERS_MAX: usize = 40;

@@ -5,6 +5,7 @@
 //! and ends what is too much.
 
 mod amount;
+mod around;
 mod meter;
 
 use std::os::fd::{AsFd, BorrowedFd};
@@ -16,10 +17,11 @@ use windtunnel_limit::{
 };
 use windtunnel_sys::process::{Pid, ProcessLimits};
 
-use super::resources::{Resources, Second, Used};
+use super::resources::{AmountUse, Resources, Second, Used};
 use super::{LimitError, system};
 use crate::node_limits::data_of;
 use amount::Amounts;
+use around::Foreign;
 use meter::ProcessorMeter;
 
 /// The mechanisms of one command.
@@ -31,6 +33,8 @@ pub(super) struct Holding {
     mechanisms: Vec<(Resource, Mechanism)>,
     guard_pid: Option<Pid>,
     tree: Option<Arc<Tree>>,
+    /// A tree that was not started from here.
+    foreign: Option<Foreign>,
     duty: Option<Duty>,
     watch: Option<Watch>,
     meter: ProcessorMeter,
@@ -55,17 +59,26 @@ impl Holding {
         let guard = stops.then(Guard::start).transpose().map_err(system("start a guard"))?;
         let guard_pid = guard.as_ref().map(Guard::pid);
         let tree = (stops || watches).then(|| Arc::new(Tree::new(guard)));
-        Ok(Holding {
+        Ok(Holding { guard_pid, tree, ..Holding::of(asked, group, mechanisms) })
+    }
+
+    fn of(
+        asked: Resources,
+        group: Option<Group>,
+        mechanisms: Vec<(Resource, Mechanism)>,
+    ) -> Holding {
+        Holding {
             asked,
             group,
             mechanisms,
-            guard_pid,
-            tree,
+            guard_pid: None,
+            tree: None,
+            foreign: None,
             duty: None,
             watch: None,
             meter: ProcessorMeter::default(),
             amounts: Amounts::default(),
-        })
+        }
     }
 
     /// Starts the threads that it needs.
@@ -75,8 +88,12 @@ impl Holding {
             let duty = Duty::begin(scope, self.asked.cpu_millis.unwrap_or(u32::MAX));
             self.duty = Some(duty.map_err(system("start a duty cycle"))?);
         }
-        if let (Some(tree), true) = (&self.tree, self.is_by(Mechanism::Watch)) {
-            let watch = Watch::begin(Scope::Tree(Arc::clone(tree)), self.allowed());
+        if let Some(foreign) = &mut self.foreign {
+            foreign.look();
+        }
+        let allowed = self.allowed();
+        if let (Some(tree), true) = (&self.tree, allowed != Allowed::default()) {
+            let watch = Watch::begin(Scope::Tree(Arc::clone(tree)), allowed);
             self.watch = Some(watch.map_err(system("start a watch"))?);
         }
         self.meter.begin(self.group.as_mut());
@@ -134,6 +151,9 @@ impl Holding {
 
     /// Takes what is new of what is used.
     pub(super) fn look(&mut self) {
+        if let Some(foreign) = &mut self.foreign {
+            foreign.look();
+        }
         let asked = self.asked.cpu_millis.unwrap_or(0);
         self.meter.look(self.group.as_mut(), asked);
         if let Some(duty) = &self.duty {
@@ -142,7 +162,9 @@ impl Holding {
         }
         self.amounts.look(self.group.as_mut());
         if let Some(watch) = &self.watch {
-            self.amounts.take(watch, self.allowed());
+            let is_beside = self.foreign.is_some()
+                && self.mechanism(Resource::Memory).is_some_and(|by| by != Mechanism::Watch);
+            self.amounts.take(watch, self.allowed(), is_beside);
         }
     }
 
@@ -165,11 +187,16 @@ impl Holding {
             cpu,
             memory: memory.map(|(by, asked)| self.amounts.memory(asked, by)),
             pids: pids.map(|(by, asked)| self.amounts.processes(asked, by)),
-            open_files: self.asked.open_files.map(Amounts::descriptors),
+            open_files: self.asked.open_files.map(|asked| self.descriptors(asked)),
         }
     }
 
-    /// Ends: all that is left goes on. Returns what it has had, in all and for each second.
+    fn descriptors(&self, asked: u64) -> AmountUse {
+        let failure = self.foreign.as_ref().and_then(|foreign| foreign.per_process.failure());
+        AmountUse { failure, ..Amounts::descriptors(asked) }
+    }
+
+    /// Ends: all that is left goes on, and has no limits where it was not started from here. Returns what it has had, in all and for each second.
     /// `is_last` is whether no other command is in the same group.
     pub(super) fn end(mut self, is_last: bool, began_ns: u64) -> (Used, Vec<Second>) {
         match self.duty.take().map(Duty::end) {
@@ -178,14 +205,32 @@ impl Holding {
             None => self.meter.finish(self.group.as_mut(), self.asked.cpu_millis.unwrap_or(0)),
         }
         let used = self.used();
+        if let Some(watch) = &self.watch {
+            // Its thread lives as long as this process.
+            let _ = watch.set(Allowed::default());
+        }
+        if let Some(foreign) = self.foreign.take() {
+            foreign.lift();
+        }
         if let Some(group) = self.group.take().filter(|_| !is_last) {
             group.leave();
         }
         (used, self.meter.seconds(began_ns))
     }
 
+    /// Undoes what was done to programs that ran already.
+    pub(super) fn give_up(mut self) {
+        if let Some(foreign) = self.foreign.take() {
+            foreign.lift();
+        }
+    }
+
     fn allowed(&self) -> Allowed {
-        let is_watched = |resource| self.mechanism(resource) == Some(Mechanism::Watch);
+        // What a process had before it entered a group is in the account of another one.
+        let is_before = |resource| resource == Resource::Memory && self.foreign.is_some();
+        let is_watched = |resource| {
+            self.mechanism(resource) == Some(Mechanism::Watch) || is_before(resource)
+        };
         Allowed {
             memory: self.asked.memory.filter(|_| is_watched(Resource::Memory)),
             processes: self.asked.pids.filter(|_| is_watched(Resource::Processes)),

@@ -6,13 +6,16 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
 
+use windtunnel_limit::Keeper;
+use windtunnel_limit::attach::keeper::{Attached, Order};
 use windtunnel_sys::capability;
-use windtunnel_sys::process::SpawnPlan;
+use windtunnel_sys::process::{Pid, SpawnPlan};
 use windtunnel_sys::seccomp::{self, Filter};
 
 use super::place::Place;
-use super::supervision::{Judge, Refused, Supervision};
+use super::supervision::{Judge, Refused, Supervision, Terms};
 use super::{LimitError, Shared, Wanted, system};
 use crate::outside::start;
 
@@ -23,6 +26,8 @@ pub(super) struct Network {
     supervision: Supervision,
     /// Whether bytes are limited.
     moves: bool,
+    /// Of programs that ran already: it lets their calls pass once this is dropped.
+    keeper: Option<Keeper>,
 }
 
 impl Network {
@@ -35,13 +40,50 @@ impl Network {
         let door = place.as_ref().map(Place::make_door).transpose();
         let door = door.map_err(system("give programs a door for listeners"))?;
         let judge = judges.then(|| Judge::of(wanted.connect.clone()));
-        let supervision = Supervision::start(region, door, judge, moves);
+        let terms = Terms { judge, moves, ledger: None };
+        let supervision = Supervision::start(region, door, terms);
         let supervision = supervision.map_err(system("look at the calls of programs"))?;
         seccomp::refuse_hidden_ways().map_err(system("refuse io_uring to programs"))?;
         if judges {
             seccomp::refuse_other_ways().map_err(system("refuse sockets of packets"))?;
         }
-        Ok(Network { place, supervision, moves })
+        Ok(Network { place, supervision, moves, keeper: None })
+    }
+
+    /// Has the calls of a process shown that runs already, and of all below it.
+    pub(super) fn attach(
+        wanted: &Wanted,
+        shared: &Shared,
+        (keeper, door): (Keeper, OwnedFd),
+        root: Pid,
+    ) -> Result<(Network, Attached), LimitError> {
+        let (moves, confines) = (wanted.moves(), !wanted.connect.is_empty());
+        let region = shared.region_again().map_err(system("map the file of a limit"))?;
+        let judge = confines.then(|| Judge::of(wanted.connect.clone()));
+        let terms = Terms { judge, moves, ledger: Some(keeper.ledger().clone()) };
+        // It answers from the first call on.
+        let supervision = Supervision::start(region, Some(door), terms);
+        let supervision = supervision.map_err(system("look at the calls of programs"))?;
+        let filter = if moves { Filter::Bytes } else { Filter::Destinations };
+        let attached = keeper.attach(Order { root, filter, confines });
+        let network = Network { place: None, supervision, moves, keeper: Some(keeper) };
+        match attached {
+            Ok(attached) => Ok((network, attached)),
+            Err(refusal) => {
+                network.finish();
+                Err(LimitError::NotAttached(refusal))
+            }
+        }
+    }
+
+    /// Whether programs live whose calls are shown.
+    pub(super) fn has_programs(&self) -> bool {
+        self.supervision.has_programs()
+    }
+
+    /// The process that lets calls pass later.
+    pub(super) fn keeper_pid(&self) -> Option<Pid> {
+        self.keeper.as_ref().map(Keeper::pid)
     }
 
     /// Adds the variables of the command.
@@ -69,7 +111,8 @@ impl Network {
         plan.no_new_privs = !capability::effective().is_ok_and(|has| has.sys_admin);
     }
 
-    /// Ends. Calls of programs that are left and that are shown will fail (`ENOSYS`). Returns what was
+    /// Ends. Calls of programs that are left and that are shown will fail (`ENOSYS`), but for
+    /// those that a keeper lets pass. Returns what was
     /// refused.
     pub(super) fn finish(self) -> Refused {
         self.supervision.finish()

@@ -94,6 +94,26 @@ pub struct Ended {
     /// Processor time, where that is limited.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cpu_windows: Vec<Second>,
+    /// Where the command ran already.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub running: Option<Running>,
+}
+
+/// A program that ran already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Running {
+    /// Its process.
+    pub pid: i32,
+    /// Processes that have installed a filter, and how long all were stopped for that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attached: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped_ns: Option<u64>,
+    /// Whether a signal has ended the limit before the programs did.
+    pub detached: bool,
+    /// The process that lets calls pass of programs that run on under a filter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keeper: Option<i32>,
 }
 
 impl Moved {

@@ -30,8 +30,10 @@ mod work;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
+use windtunnel_limit::Ledger;
 use windtunnel_sys::limited::Limited;
 use windtunnel_sys::poll::{Event, Set, Timer};
 use windtunnel_sys::unix;
@@ -47,25 +49,44 @@ pub(super) struct Supervision {
     stop: Arc<Event>,
     /// The end at which the command hands over its listener.
     socket: OwnedFd,
+    /// Filters under which programs live.
+    living: Arc<AtomicUsize>,
     thread: JoinHandle<Refused>,
 }
 
+/// What calls are held to.
+#[derive(Debug)]
+pub(super) struct Terms {
+    /// What judges where programs send to, if that is limited.
+    pub(super) judge: Option<Judge>,
+    /// Whether bytes are limited.
+    pub(super) moves: bool,
+    /// Where a keeper finds what is not answered, of programs that ran already.
+    pub(super) ledger: Option<Ledger>,
+}
+
 impl Supervision {
-    /// Starts the thread. Preload libraries hand over listeners at `door`. `moves`: bytes are limited.
+    /// Starts the thread. Preload libraries, or a keeper, hand over listeners at `door`.
     pub(super) fn start(
         region: Limited,
         door: Option<OwnedFd>,
-        judge: Option<Judge>,
-        moves: bool,
+        terms: Terms,
     ) -> io::Result<Supervision> {
         let (ours, socket) = unix::seqpacket_pair()?;
         let stop = Arc::new(Event::open()?);
         let (set, timer) = (Set::open()?, Timer::open()?);
         let doors = [ours].into_iter().chain(door).collect();
-        let work = Work::new(set, timer, &stop, Looker::new(region), judge, moves, doors)?;
+        let living = Arc::new(AtomicUsize::new(0));
+        let of_thread = Arc::clone(&living);
+        let work = Work::new(set, timer, &stop, Looker::new(region), terms, doors, of_thread)?;
         let thread = std::thread::Builder::new().name("supervisor".to_owned());
         let thread = thread.spawn(move || work.run())?;
-        Ok(Supervision { stop, socket, thread })
+        Ok(Supervision { stop, socket, living, thread })
+    }
+
+    /// Whether programs live under a filter.
+    pub(super) fn has_programs(&self) -> bool {
+        self.living.load(Ordering::Acquire) > 0
     }
 
     /// Where the command hands over its listener.
@@ -73,7 +94,8 @@ impl Supervision {
         self.socket.as_fd()
     }
 
-    /// Ends. Calls of programs that are left will fail (`ENOSYS`). Returns what was refused.
+    /// Ends. Calls of programs that are left will fail (`ENOSYS`), but for those
+    /// that a keeper has. Returns what was refused.
     pub(super) fn finish(self) -> Refused {
         // The counter of an event cannot overflow by one.
         let _ = self.stop.raise();

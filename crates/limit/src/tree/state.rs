@@ -13,6 +13,8 @@ pub(super) struct State {
     pub(super) session: i32,
     /// Whether a terminal controls it.
     pub(super) has_terminal: bool,
+    /// The process group in the foreground of that.
+    pub(super) foreground: i32,
     pub(super) threads: u64,
     /// When it began, in ticks since the machine did.
     pub(super) began: u64,
@@ -32,9 +34,10 @@ impl State {
         let parent = fields.next()?.parse().ok()?;
         let (group, session) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
         let has_terminal = fields.next()? != "0";
-        let threads = fields.nth(12)?.parse().ok()?;
+        let foreground = fields.next()?.parse().ok()?;
+        let threads = fields.nth(11)?.parse().ok()?;
         let began = fields.nth(1)?.parse().ok()?;
-        Some(State { letter, parent, group, session, has_terminal, threads, began })
+        Some(State { letter, parent, group, session, has_terminal, foreground, threads, began })
     }
 
     /// Whether it has not ended, nor been stopped by a signal. Of one whose first thread has ended
@@ -54,6 +57,19 @@ impl State {
             'Z' => self.threads <= 1,
             _ => false,
         }
+    }
+
+    /// The shell with job control whose foreground job a process is.
+    pub(super) fn shell_of(pid: Pid) -> Option<Pid> {
+        let state = State::of(pid)?;
+        let shell = Pid::from_raw(state.parent)?;
+        state.is_foreground_of(&State::of(shell)?).then_some(shell)
+    }
+
+    /// A shell with job control gives each job a process group of its own.
+    fn is_foreground_of(&self, parent: &State) -> bool {
+        let is_foreground = self.has_terminal && self.foreground == self.group;
+        is_foreground && parent.session == self.session && parent.group != self.group
     }
 
     /// Signals of job control that wait for a process to go on, where a terminal controls it.
@@ -99,6 +115,22 @@ mod tests {
         assert!(line("Z", 0, 2).can_run() && !line("Z", 0, 1).can_run());
         assert!(line("Z", 0, 1).has_ended() && !line("Z", 0, 2).has_ended() && !state.has_ended());
         assert_eq!(State::of_line("7 (a) S"), None);
+    }
+
+    #[test]
+    fn only_a_shell_with_job_control_has_a_job_in_the_foreground() {
+        let state = |group, foreground| State {
+            group,
+            session: 3,
+            has_terminal: true,
+            foreground,
+            ..State::default()
+        };
+        let (job, shell) = (state(7, 7), state(3, 7));
+        assert!(job.is_foreground_of(&shell));
+        assert!(!state(7, 3).is_foreground_of(&shell), "in the background");
+        assert!(!job.is_foreground_of(&state(7, 7)), "in the group of its parent");
+        assert!(!State { has_terminal: false, ..job }.is_foreground_of(&shell));
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! What is said at the end of a command, and of one that runs.
 
-use windtunnel_host::limit::{AmountUse, Ended, Held, Moved, ProcessorUse, Refused, Status, Used};
+use windtunnel_host::limit::{
+    AmountUse, Attached, Ended, Held, Moved, ProcessorUse, Refused, Running, Status, Used,
+};
 use windtunnel_model::Span;
 
 use crate::render::quantity;
@@ -15,8 +17,31 @@ pub(super) fn lines(ended: &Ended, is_limited: bool) -> Vec<String> {
     lines.extend(used(&ended.status.used));
     lines.extend(ended.refused.as_ref().filter(|refused| refused.count > 0).map(refusals));
     lines.extend(not_held(&ended.status.used));
+    lines.extend(ended.running.as_ref().filter(|it| it.detached).map(detached));
     lines.extend(ended.not_denied.iter().map(|what| format!("NOT DENIED: {what}")));
     lines
+}
+
+/// What is said once a program is limited that ran already.
+pub(super) fn begun(pid: i32, attached: Option<Attached>) -> String {
+    let Some(attached) = attached else {
+        return format!("limit: process {pid} is limited, until it has ended or Ctrl-C");
+    };
+    let Attached { processes, stopped_ns } = attached;
+    format!(
+        "limit: process {pid} is limited, until it has ended or Ctrl-C; filters installed: {processes}, \
+         stopped for {}",
+        quantity::nanos(stopped_ns)
+    )
+}
+
+/// What becomes of the programs.
+fn detached(running: &Running) -> String {
+    let Running { pid, keeper, .. } = running;
+    let keeper = keeper.map(|keeper| {
+        format!("; their filter stays, and process {keeper} lets all calls pass until they end")
+    });
+    format!("limit: process {pid} and those below run on without a limit{}", keeper.unwrap_or_default())
 }
 
 /// The share that is used now, of that which is asked.

@@ -14,6 +14,8 @@ pub(super) struct Amounts {
     /// Processes that were ended because they were too many.
     ended: u64,
     names: Vec<String>,
+    /// Whether a watch sees to memory beside a group.
+    is_beside: bool,
     failure: Option<String>,
 }
 
@@ -33,8 +35,10 @@ impl Amounts {
         }
     }
 
-    /// Looks at what a watch has seen of what it is to watch.
-    pub(super) fn take(&mut self, watch: &Watch, watched: Allowed) {
+    /// Looks at what a watch has seen of what it is to watch; with `is_beside`, after a group has been
+    /// looked at that limits memory as well.
+    pub(super) fn take(&mut self, watch: &Watch, watched: Allowed, is_beside: bool) {
+        self.is_beside = is_beside;
         if let Some(news) = watch.take() {
             self.names.extend(news.ended.into_iter().map(|(name, _)| name));
         }
@@ -42,7 +46,13 @@ impl Amounts {
         if let Some(why) = seen.failure {
             self.fail(why);
         }
-        if watched.memory.is_some() {
+        if watched.memory.is_some() && is_beside {
+            let memory = &mut self.memory;
+            memory.used = memory.used.max(seen.memory);
+            memory.peak = memory.peak.max(seen.memory_peak);
+            memory.killed += seen.ended_for_memory;
+            memory.reclaims += seen.ended_for_memory;
+        } else if watched.memory.is_some() {
             (self.memory.used, self.memory.peak) = (seen.memory, seen.memory_peak);
             self.memory.killed = seen.ended_for_memory;
             self.memory.reclaims = seen.ended_for_memory;
@@ -56,7 +66,8 @@ impl Amounts {
     pub(super) fn memory(&self, asked: u64, by: Mechanism) -> AmountUse {
         let MemoryReading { used, peak, reclaims, killed, .. } = self.memory;
         let own = AmountUse { met: reclaims, ended: killed, ..self.part(asked, by) };
-        AmountUse { used: Some(used), peak: Some(peak), ..own }
+        let mechanism = if self.is_beside { format!("{by} and watch") } else { own.mechanism };
+        AmountUse { mechanism, used: Some(used), peak: Some(peak), ..own }
     }
 
     pub(super) fn processes(&self, asked: u64, by: Mechanism) -> AmountUse {
@@ -80,7 +91,7 @@ impl Amounts {
             peak: None,
             met: 0,
             ended: 0,
-            names: if is_watched { self.names.clone() } else { Vec::new() },
+            names: if is_watched || self.is_beside { self.names.clone() } else { Vec::new() },
             failure: self.failure.clone(),
         }
     }

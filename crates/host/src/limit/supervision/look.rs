@@ -32,6 +32,8 @@ pub(super) struct Looker {
     seen: BTreeMap<u64, BTreeSet<i32>>,
     /// Processes whose descriptors may not be looked at.
     hidden: BTreeSet<i32>,
+    /// Sockets whose streams the kernel paces since the last call of `take_paced`, with the rate.
+    paced: Vec<(u64, u64)>,
 }
 
 /// What becomes of a call.
@@ -71,6 +73,7 @@ impl Looker {
             counted: BTreeSet::new(),
             seen: BTreeMap::new(),
             hidden: BTreeSet::new(),
+            paced: Vec::new(),
         }
     }
 
@@ -136,10 +139,16 @@ impl Looker {
         let sends = transfer.direction == Direction::Send;
         if sends && used.is_tcp {
             let rate_bps = self.region.rate_bps(Direction::Send);
-            self.sockets.pace(used, copy, rate_bps, bytes);
+            let paced = self.sockets.pace(used, copy, rate_bps, bytes);
+            self.paced.extend(paced.map(|rate| (used.cookie, rate)));
         }
         let late_ns = if sends { most_ns(true) } else { None };
         Ok(Some(self.claim(used, bytes, extra, look.now_ns, late_ns)))
+    }
+
+    /// Sockets whose streams the kernel paces by another rate since the last call; 0: it does not.
+    pub(super) fn take_paced(&mut self) -> Vec<(u64, u64)> {
+        std::mem::take(&mut self.paced)
     }
 
     /// Claims bytes. Those that have moved unclaimed before are waited for as well.

@@ -109,23 +109,30 @@ impl Sockets {
 
     /// A call sends more than a piece, which nothing cuts: the kernel sends the stream at the rate
     /// of the limit (tcp(7) does so without any queue's help), unless the program has set a lower
-    /// one. The rate stays, and follows that of the limit at the next such call.
-    pub(super) fn pace(&mut self, used: Used, copy: &OwnedFd, rate_bps: u64, bytes: u64) {
-        let Some(known) = self.0.get_mut(&used.cookie) else { return };
+    /// one. The rate stays, and follows that of the limit at the next such call. Returns the rate in
+    /// bytes a second if it is another one now; 0: it has none.
+    pub(super) fn pace(
+        &mut self,
+        used: Used,
+        copy: &OwnedFd,
+        rate_bps: u64,
+        bytes: u64,
+    ) -> Option<u64> {
+        let known = self.0.get_mut(&used.cookie)?;
         let is_long = rate_bps != 0 && bytes > piece(rate_bps, false);
         if !is_long && known.paced == 0 {
-            return;
+            return None;
         }
-        let Ok(now) = socket::most_paced(copy) else { return };
+        let now = socket::most_paced(copy).ok()?;
         let is_ours = known.paced != 0 && now == known.paced;
         let wanted = if rate_bps == 0 { u64::MAX } else { (rate_bps / 8).max(1) };
         // A socket that the kernel does not pace sends as before, and the next call waits for it.
-        if now != wanted
-            && (is_ours || wanted < now)
-            && socket::set_most_paced(copy, wanted).is_ok()
-        {
-            known.paced = if rate_bps == 0 { 0 } else { wanted };
+        if now == wanted || !(is_ours || wanted < now) {
+            return None;
         }
+        socket::set_most_paced(copy, wanted).ok()?;
+        known.paced = if rate_bps == 0 { 0 } else { wanted };
+        Some(known.paced)
     }
 
     /// The socket is closed: both directions are settled, each with the budget of its last call.

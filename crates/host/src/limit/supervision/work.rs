@@ -4,13 +4,17 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use windtunnel_budget::pacing::Escape;
+use windtunnel_limit::attach::ledger::Notes;
 use windtunnel_sys::poll::{Event, Set, Timer};
+use windtunnel_sys::seccomp::running::refusal_of;
 use windtunnel_sys::seccomp::{HANDOVER_BYTES, Handover, Listener, Notification};
 use windtunnel_sys::{clock, unix};
 
+use super::Terms;
 use super::judge::{Judge, Refused};
 use super::look::{ENDING, Look, Looker, Verdict, has_signal};
 use super::waits::{Claim, Waiting, Waits, Why};
@@ -24,6 +28,9 @@ pub(super) struct Work {
     judge: Option<Judge>,
     /// Whether bytes are limited.
     moves: bool,
+    /// What the keeper of programs that ran already has to know, and its listeners by their order.
+    notes: Option<(Notes, BTreeMap<u64, usize>)>,
+    living: Arc<AtomicUsize>,
     waits: Waits,
     /// Where listeners are handed over.
     doors: BTreeMap<u64, OwnedFd>,
@@ -39,9 +46,9 @@ impl Work {
         timer: Timer,
         stop: &Event,
         looker: Looker,
-        judge: Option<Judge>,
-        moves: bool,
+        terms: Terms,
         doors: Vec<OwnedFd>,
+        living: Arc<AtomicUsize>,
     ) -> io::Result<Work> {
         set.add(stop, STOP)?;
         set.add(&timer, TIMER)?;
@@ -50,7 +57,22 @@ impl Work {
         let (token_next, tokens) = (TIMER + 1 + doors.len() as u64, TIMER + 1..);
         let doors: BTreeMap<u64, OwnedFd> = tokens.zip(doors).collect();
         doors.iter().try_for_each(|(token, door)| set.add(door, *token))?;
-        Ok(Work { set, timer, looker, judge, moves, waits, doors, listeners, messages, token_next })
+        let Terms { judge, moves, ledger } = terms;
+        let notes = ledger.map(|ledger| (ledger.notes(), BTreeMap::new()));
+        Ok(Work {
+            set,
+            timer,
+            looker,
+            judge,
+            moves,
+            notes,
+            living,
+            waits,
+            doors,
+            listeners,
+            messages,
+            token_next,
+        })
     }
 
     /// Until it is stopped. Returns what was refused.
@@ -101,6 +123,11 @@ impl Work {
         match listener {
             Some(listener) if self.set.add(&listener, token).is_ok() => {
                 self.listeners.insert(token, listener);
+                self.living.store(self.listeners.len(), Ordering::Release);
+                if let Some((_, numbers)) = &mut self.notes {
+                    let next = numbers.len();
+                    numbers.insert(token, next);
+                }
             }
             _ => self.looker.region.count_escape(Escape::NoFilter),
         }
@@ -110,19 +137,36 @@ impl Work {
     fn serve(&mut self, token: u64, is_closed: bool) {
         let Some(listener) = self.listeners.get(&token) else { return };
         match listener.receive() {
-            Ok(Some(shown)) => self.show(token, shown),
+            Ok(Some(shown)) => {
+                self.note(token, shown.id, Notes::take);
+                self.show(token, shown);
+            }
             // Where all have ended the kernel may say that the call has gone, for ever.
             Ok(None) if !is_closed => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Ok(None) | Err(_) => {
                 self.listeners.remove(&token);
+                self.living.store(self.listeners.len(), Ordering::Release);
                 self.looker.end(token);
             }
         }
     }
 
+    /// A call was taken, or is answered: the keeper has to know.
+    fn note(&mut self, listener: u64, id: u64, what: fn(&mut Notes, usize, u64)) {
+        if let Some((notes, numbers)) = &mut self.notes
+            && let Some(number) = numbers.get(&listener)
+        {
+            what(notes, *number, id);
+        }
+    }
+
     /// A call has come.
     fn show(&mut self, listener: u64, shown: Notification) {
+        // The filter of a program that ran already leaves that to this thread.
+        if let Some(errno) = refusal_of(&shown, self.judge.is_some()) {
+            return self.fail(listener, shown, errno);
+        }
         let judge = self.judge.as_mut();
         if judge.is_some_and(|judge| !judge.allows(&shown)) {
             self.fail(listener, shown, EACCES);
@@ -139,6 +183,10 @@ impl Work {
         let look = Look { listener, shown: &shown, now_ns, is_ready };
         let looker = &mut self.looker;
         let looked = panic::catch_unwind(AssertUnwindSafe(|| looker.look(look)));
+        let paced = looker.take_paced();
+        if let Some((notes, _)) = &mut self.notes {
+            paced.into_iter().for_each(|(cookie, rate)| notes.pace(cookie, rate));
+        }
         match looked {
             Ok(Ok(Verdict::Go)) => self.resume(listener, shown),
             Ok(Ok(Verdict::Wait(why, most_ns))) => {
@@ -177,8 +225,7 @@ impl Work {
     fn message_came(&mut self, token: u64) {
         let waiting = self.messages.remove(&token).and_then(|number| self.waits.take(number));
         if let Some(Waiting { listener, shown, why, .. }) = waiting {
-            // The copy leaves the set.
-            drop(why);
+            self.leave(why);
             self.look(listener, shown, None, true);
         }
     }
@@ -226,7 +273,7 @@ impl Work {
     fn look_again(&mut self, waiting: Waiting, is_late: bool) {
         let Waiting { listener, shown, late_ns, why, .. } = waiting;
         // The descriptor may have come to be another one.
-        drop(why);
+        self.leave(why);
         if is_late {
             self.fail(listener, shown, EAGAIN);
         } else if self.is_waiting(listener, shown) {
@@ -234,23 +281,34 @@ impl Work {
         }
     }
 
+    /// The copy of a socket leaves the set, in which it would stay when it is closed: the program has
+    /// the socket open still.
+    fn leave(&self, why: Why) {
+        if let Why::Message(copy) = why {
+            // It is there.
+            let _ = self.set.remove(&copy);
+        }
+    }
+
     fn is_waiting(&self, listener: u64, shown: Notification) -> bool {
         self.listeners.get(&listener).is_some_and(|listener| listener.is_waiting(shown.id))
     }
 
-    fn resume(&self, listener: u64, shown: Notification) {
+    fn resume(&mut self, listener: u64, shown: Notification) {
         if let Some(listener) = self.listeners.get(&listener) {
             // An error says that the listener is no listener.
             let _ = listener.resume(shown.id);
         }
+        self.note(listener, shown.id, Notes::answer);
     }
 
     /// A call ends without having moved anything.
-    fn fail(&self, listener: u64, shown: Notification, errno: i32) {
+    fn fail(&mut self, listener: u64, shown: Notification, errno: i32) {
         if let Some(listener) = self.listeners.get(&listener) {
             // As in `resume`.
             let _ = listener.fail(shown.id, errno);
         }
+        self.note(listener, shown.id, Notes::answer);
     }
 }
 

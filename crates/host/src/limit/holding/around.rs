@@ -1,0 +1,137 @@
+//! The mechanisms that hold a program which runs already, with all below it.
+//!
+//! What can be undone comes first; where something fails after that, it is undone.
+
+use std::sync::Arc;
+
+use windtunnel_limit::census::Census;
+use windtunnel_limit::{Around, Guard, Mechanism, PerProcess, Refusal, Resource, Scope, Tree};
+use windtunnel_sys::limits::{self, Own};
+use windtunnel_sys::process::Pid;
+
+use super::{Holding, bounds, in_tree};
+use crate::limit::resources::Resources;
+use crate::limit::{LimitError, system};
+use crate::node_limits::data_of;
+
+/// A tree that was not started from here.
+#[derive(Debug)]
+pub(super) struct Foreign {
+    pub(super) tree: Arc<Tree>,
+    pub(super) around: Option<Around>,
+    pub(super) per_process: PerProcess,
+}
+
+impl Holding {
+    /// Chooses the mechanisms for a process and all below it, and has it enter a control group, where
+    /// one can be made. To be called before this process has threads.
+    pub(in crate::limit) fn around(wanted: &Resources, root: Pid) -> Result<Holding, LimitError> {
+        let tree = Arc::new(Tree::of(root, None));
+        check(wanted, &tree, root)?;
+        let shared = wanted.shared();
+        // What no group limits is limited otherwise, and the line at the end says how.
+        let mut around = Around::choose(&tree, &shared).ok().flatten();
+        let is_grouped =
+            |it: &Resource| around.as_ref().is_some_and(|made| made.mechanism(*it).is_some());
+        let grouped: Vec<Resource> = shared.iter().copied().filter(is_grouped).collect();
+        let entered = around.as_mut().map(|it| it.enter(&tree, &bounds(&only(wanted, &grouped))));
+        let group = entered.and_then(Result::ok);
+        let around = around.filter(|_| group.is_some());
+        let by = |it| around.as_ref().and_then(|made| made.mechanism(it)).unwrap_or(in_tree(it));
+        let mechanisms: Vec<_> = shared.into_iter().map(|it| (it, by(it))).collect();
+        let stops = mechanisms.iter().any(|(_, by)| *by == Mechanism::DutyCycle);
+        if let Some(shell) = stops.then(|| Tree::shell_of(root)).flatten() {
+            return Err(foreground(root, shell));
+        }
+        let guard = stops.then(Guard::start).transpose().map_err(system("start a guard"))?;
+        let guard_pid = guard.as_ref().map(Guard::pid);
+        let tree = Arc::new(Tree::of(root, guard));
+        let is_watched = mechanisms.contains(&(Resource::Memory, Mechanism::Watch));
+        let data = wanted.memory.filter(|_| is_watched).map(data_of);
+        let own = [(Own::OpenFiles, wanted.open_files), (Own::Data, data)];
+        let own = own.into_iter().filter_map(|(what, most)| Some((what, most?))).collect();
+        let per_process = PerProcess::new(own);
+        let foreign = Foreign { tree: Arc::clone(&tree), around, per_process };
+        Ok(Holding {
+            guard_pid,
+            tree: Some(tree),
+            foreign: Some(foreign),
+            ..Holding::of(*wanted, group, mechanisms)
+        })
+    }
+
+    /// Whether no process is left of a tree that was not started from here.
+    pub(in crate::limit) fn is_over(&self) -> bool {
+        self.foreign.as_ref().is_none_or(Foreign::is_over)
+    }
+}
+
+impl Foreign {
+    /// Takes what has been made since into the limits.
+    pub(super) fn look(&mut self) {
+        self.per_process.look(&self.tree.processes());
+        if let Some(around) = &self.around {
+            // Those that were made inside are there.
+            let _ = around.gather(&self.tree);
+        }
+    }
+
+    /// Lifts the limits: the group is left when this is dropped.
+    pub(super) fn lift(mut self) {
+        self.per_process.restore(&self.tree.walk());
+    }
+
+    /// Whether no process of it is left.
+    fn is_over(&self) -> bool {
+        self.tree.is_over() && self.around.as_ref().is_none_or(Around::is_empty)
+    }
+}
+
+/// Whether a process and all below it use no more than they may already.
+fn check(wanted: &Resources, tree: &Arc<Tree>, root: Pid) -> Result<(), LimitError> {
+    let scope = Scope::Tree(Arc::clone(tree));
+    let census = Census::take(&scope);
+    let refused = |why: String, hint: &str| {
+        let root = root.as_raw_nonzero().get();
+        Err(LimitError::NotAttached(Refusal::about(root, why, hint)))
+    };
+    if let Some(pids) = wanted.pids.filter(|pids| census.threads() > u64::from(*pids)) {
+        let why = format!(
+            "it has {} processes and threads below it already, more than {pids}",
+            census.threads()
+        );
+        return refused(why, "give --pids more");
+    }
+    let page_bytes = limits::page_bytes();
+    if let Some(memory) = wanted.memory.filter(|memory| census.resident(page_bytes) > *memory) {
+        let used: u64 = census.proportional(page_bytes).iter().map(|(_, bytes)| bytes).sum();
+        if used > memory {
+            let why = format!("it uses {used} bytes of memory already, more than {memory}");
+            return refused(why, "give --memory more");
+        }
+    }
+    Ok(())
+}
+
+/// Of what is asked, these.
+fn only(wanted: &Resources, these: &[Resource]) -> Resources {
+    let is_there = |resource| these.contains(&resource);
+    Resources {
+        cpu_millis: wanted.cpu_millis.filter(|_| is_there(Resource::Processor)),
+        memory: wanted.memory.filter(|_| is_there(Resource::Memory)),
+        pids: wanted.pids.filter(|_| is_there(Resource::Processes)),
+        open_files: None,
+    }
+}
+
+/// A duty cycle stops a process, which its parent sees.
+fn foreground(root: Pid, shell: Pid) -> LimitError {
+    let why = format!(
+        "it is in the foreground of process {shell}, a shell, which would take the stops of a duty \
+         cycle for ^Z",
+        shell = shell.as_raw_nonzero()
+    );
+    let hint = "send it to the background (^Z and `bg`), or run windtunnel as root where there are \
+                control groups";
+    LimitError::NotAttached(Refusal::about(root.as_raw_nonzero().get(), why, hint))
+}

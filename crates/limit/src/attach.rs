@@ -1,0 +1,68 @@
+//! Having the calls of processes shown that run already (seccomp(2)).
+//!
+//! A filter is installed by a process for itself. One that runs already is made to do so: another
+//! process, the [`Keeper`], stops all of its threads (ptrace(2)), has one of them make the calls that
+//! install the filter, copies the listener, and puts everything back as it was. Nothing of the program's
+//! own memory is written: what the kernel is to read lies in a page that is mapped for that and unmapped
+//! again. Where one process of a tree cannot be attached, none is.
+//!
+//! As a filter stays for as long as its programs run, and its calls fail where nobody answers them
+//! (`ENOSYS`), the keeper stays, too: it has copies of the listeners, and lets all calls go on once the
+//! process that limits them has gone, however that happened.
+//!
+//! | module | what it knows |
+//! | --- | --- |
+//! | `candidate` | what a process is like that cannot be attached, and why |
+//! | `stopped` | all threads of a process, stopped, and calls that this has interrupted |
+//! | `injection` | a thread that makes calls which are not its own |
+//! | `install` | the calls that install a filter |
+//! | [`keeper`] | the process that does all of this, and lets calls pass |
+//! | [`ledger`] | the calls that are not answered yet, in memory that the keeper sees |
+
+mod candidate;
+mod injection;
+mod install;
+pub mod keeper;
+pub mod ledger;
+mod stopped;
+
+use std::fmt;
+
+use windtunnel_sys::process::Pid;
+
+pub use keeper::Keeper;
+pub use ledger::Ledger;
+
+/// Why a process cannot be attached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    pub process: i32,
+    /// As it calls itself.
+    pub name: String,
+    pub why: String,
+    /// What the user can do about it; empty where that is nothing.
+    pub hint: String,
+}
+
+impl Refusal {
+    /// Of a process by its number.
+    #[must_use]
+    pub fn about(process: i32, why: impl Into<String>, hint: &str) -> Refusal {
+        let name = std::fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
+        let name = name.trim_end().to_owned();
+        Refusal { process, name, why: why.into(), hint: hint.to_owned() }
+    }
+
+    pub(crate) fn of(process: Pid, why: impl Into<String>, hint: &str) -> Refusal {
+        Refusal::about(process.as_raw_nonzero().get(), why, hint)
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Refusal { process, name, why, .. } = self;
+        write!(f, "cannot attach to process {process} ({name:?}): {why}")
+    }
+}
+
+impl std::error::Error for Refusal {}

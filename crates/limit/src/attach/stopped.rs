@@ -1,0 +1,201 @@
+//! A process with all of its threads stopped, without a signal that it or its parent would see.
+//!
+//! A stop interrupts a call that waits. Most are made again by the kernel; some are not, and return
+//! `EINTR` (signal(7), "Interruption of system calls and library functions by stop signals"). Those
+//! that have done nothing yet are made again from here, unless a signal is there that the program
+//! handles.
+
+use std::fs;
+use std::io;
+use std::time::Duration;
+
+use windtunnel_sys::clock;
+use windtunnel_sys::process::Pid;
+use windtunnel_sys::ptrace::{Registers, Stop, Tracee};
+
+use super::{Refusal, candidate};
+
+/// A process that is stopped.
+#[derive(Debug)]
+pub(super) struct Stopped {
+    pub(super) pid: Pid,
+    pub(super) threads: Vec<Tracee>,
+}
+
+impl Stopped {
+    /// Stops a process; `None`: it has ended. What is not stopped at `late_ns` is a reason to refuse.
+    pub(super) fn of(pid: Pid, late_ns: u64) -> Result<Option<Stopped>, Refusal> {
+        let mut stopped = Stopped { pid, threads: Vec::new() };
+        match stopped.stop(late_ns) {
+            Ok(()) if stopped.threads.is_empty() => Ok(None),
+            Ok(()) => Ok(Some(stopped)),
+            Err(refusal) => {
+                stopped.release();
+                Err(refusal)
+            }
+        }
+    }
+
+    /// A thread that makes more threads is stopped by then.
+    fn stop(&mut self, late_ns: u64) -> Result<(), Refusal> {
+        loop {
+            let new = self.new_threads();
+            if new.is_empty() {
+                return Ok(());
+            }
+            for thread in new {
+                match Tracee::seize(thread).and_then(|it| it.interrupt().map(|()| it)) {
+                    Ok(tracee) => self.threads.push(tracee),
+                    Err(error) if is_gone(&error) || has_ended(thread) => {}
+                    Err(error) => return Err(candidate::denied(self.pid, &error)),
+                }
+            }
+            let mut stopped = Vec::new();
+            for tracee in std::mem::take(&mut self.threads) {
+                match settle(&tracee, late_ns) {
+                    Ok(true) => stopped.push(tracee),
+                    Ok(false) => {}
+                    Err(error) => {
+                        self.threads = stopped;
+                        return Err(self.restless(&tracee, &error));
+                    }
+                }
+            }
+            self.threads = stopped;
+        }
+    }
+
+    fn restless(&self, tracee: &Tracee, error: &io::Error) -> Refusal {
+        let thread = tracee.thread().as_raw_nonzero();
+        let why = format!("its thread {thread} does not stop: {error}");
+        Refusal::of(self.pid, why, "it may wait for a disk or a server of files: try again later")
+    }
+
+    fn new_threads(&self) -> Vec<Pid> {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.pid.as_raw_nonzero()));
+        let tasks = tasks.into_iter().flatten().flatten();
+        let numbers = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok());
+        let is_known = |thread: &Pid| self.threads.iter().any(|it| it.thread() == *thread);
+        let new = numbers.filter_map(Pid::from_raw).filter(|thread| !is_known(thread));
+        new.filter(|thread| !has_ended(*thread)).collect()
+    }
+
+    /// Lets all go on, and calls that were interrupted be made again.
+    pub(super) fn release(&self) {
+        for tracee in &self.threads {
+            if let Ok(Some(registers)) = tracee.registers()
+                && let Some(mended) = mended(&registers, tracee.thread(), false)
+            {
+                // One that has been killed needs nothing.
+                let _ = tracee.set_registers(&mended);
+            }
+            let _ = tracee.detach(0);
+        }
+    }
+}
+
+/// Waits until a thread has stopped where its call, if it is in one, has been ended: whether it lives.
+pub(super) fn settle(tracee: &Tracee, late_ns: u64) -> io::Result<bool> {
+    loop {
+        let stop = match tracee.poll() {
+            Ok(stop) => stop,
+            Err(_) => return Ok(false),
+        };
+        // That it has gone shows at the next look.
+        match stop {
+            Some(Stop::Interrupted) => return Ok(true),
+            Some(Stop::Ended) => return Ok(false),
+            // It is delivered, and the thread stops after that.
+            Some(Stop::Signal(signal)) => drop(tracee.resume(signal)),
+            Some(Stop::Call | Stop::Other) => drop(tracee.resume(0)),
+            None if clock::monotonic_ns() > late_ns => {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "it waits in the kernel"));
+            }
+            None => std::thread::sleep(LOOK_EVERY),
+        }
+    }
+}
+
+/// The registers by which a thread makes a call again that was interrupted; `None`: it is in none, or
+/// the kernel sees to it. `waits_with_mask`: the call blocked signals for its own time, and does so
+/// again.
+pub(super) fn mended(
+    registers: &Registers,
+    thread: Pid,
+    waits_with_mask: bool,
+) -> Option<Registers> {
+    let call = registers.call()?;
+    let is_interrupted = registers.result() == -EINTR && REPEATABLE.contains(&call);
+    let is_mine = is_interrupted && (waits_with_mask || !has_signal(thread));
+    is_mine.then(|| registers.again())
+}
+
+/// Whether a signal is there that the program handles: it ended the call.
+fn has_signal(thread: Pid) -> bool {
+    let status = fs::read_to_string(format!("/proc/{}/status", thread.as_raw_nonzero()));
+    let status = status.unwrap_or_default();
+    let mask = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|text| u64::from_str_radix(text.trim(), 16).ok()).unwrap_or(0)
+    };
+    (mask("SigPnd:") | mask("ShdPnd:")) & mask("SigCgt:") & !mask("SigBlk:") != 0
+}
+
+/// Whether a thread has ended that is yet to be waited for.
+fn has_ended(thread: Pid) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", thread.as_raw_nonzero()));
+    stat.ok().and_then(|text| text.rsplit_once(") ").map(|(_, rest)| rest.starts_with(['Z', 'X'])))
+        .unwrap_or(true)
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(ESRCH)
+}
+
+const LOOK_EVERY: Duration = Duration::from_micros(20);
+/// "Interrupted system call", of errno(3).
+const EINTR: i64 = 4;
+/// "No such process".
+const ESRCH: i32 = 3;
+/// Numbers of the calls of x86-64 that return `EINTR` without having done anything, although no
+/// handler of a signal ran: read, write, readv and writev (on sockets with a timeout), accept,
+/// connect, sendto, recvfrom, sendmsg, recvmsg, semop, msgsnd, msgrcv, rt_sigtimedwait, io_getevents,
+/// semtimedop, epoll_wait, epoll_pwait, accept4, recvmmsg, sendmmsg, io_pgetevents, epoll_pwait2. One
+/// with a timeout begins it anew.
+const REPEATABLE: [u64; 23] = [
+    0, 1, 19, 20, 42, 43, 44, 45, 46, 47, 65, 69, 70, 128, 208, 220, 232, 281, 288, 299, 307, 333, 441,
+];
+
+#[cfg(test)]
+#[cfg(target_arch = "x86_64")]
+mod tests {
+    use std::process::{Command, Stdio};
+    use std::sync::PoisonError;
+
+    use super::*;
+    use crate::tree::tests::ALONE;
+
+    #[test]
+    fn a_process_is_stopped_with_all_of_its_threads_and_goes_on() {
+        // Others end all that this process has started.
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let script = "import threading, time\n\
+                      for _ in range(3): threading.Thread(target=time.sleep, args=(60,)).start()\n\
+                      print(flush=True)\n";
+        let mut command = Command::new("python3");
+        let command = command.args(["-c", script]).stdout(Stdio::piped());
+        let Ok(mut child) = command.spawn() else { return };
+        io::Read::read(child.stdout.as_mut().unwrap(), &mut [0]).unwrap();
+        let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+        let stopped = Stopped::of(pid, clock::monotonic_ns() + 10_000_000_000).unwrap().unwrap();
+        assert_eq!(stopped.threads.len(), 4);
+        for tracee in &stopped.threads {
+            assert!(tracee.registers().unwrap().unwrap().call().is_some());
+        }
+        stopped.release();
+        assert!(stopped.threads.iter().all(|tracee| tracee.registers().is_err()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(Stopped::of(pid, u64::MAX).unwrap().is_none());
+    }
+}

@@ -1,0 +1,136 @@
+//! Limits that each process of a tree has for itself, of processes that run already: prlimit(2).
+//!
+//! Each new process has those of the one that made it. They are lowered, never raised, and put back
+//! in the end. A process without `CAP_SYS_RESOURCE` cannot raise a hard limit again, so it lowers the
+//! soft ones only, which the programs may raise themselves: what does is counted, and lowered again
+//! at the next look.
+
+use std::collections::BTreeMap;
+
+use windtunnel_sys::capability;
+use windtunnel_sys::limits::{self, Limit, Own};
+use windtunnel_sys::process::Pid;
+
+/// The limits of the processes of a tree.
+#[derive(Debug)]
+pub struct PerProcess {
+    asked: Vec<(Own, u64)>,
+    /// Whether hard limits can be raised again.
+    has_rights: bool,
+    /// What processes had before they were lowered.
+    before: BTreeMap<(i32, Own), Limit>,
+    /// Of the first process: of one that was made later the limits before are not known.
+    first: BTreeMap<Own, Limit>,
+    raised: u64,
+    failure: Option<String>,
+}
+
+impl PerProcess {
+    /// Nothing is lowered yet.
+    #[must_use]
+    pub fn new(asked: Vec<(Own, u64)>) -> PerProcess {
+        let has_rights = capability::effective().is_ok_and(|has| has.sys_resource);
+        let (before, first) = (BTreeMap::new(), BTreeMap::new());
+        PerProcess { asked, has_rights, before, first, raised: 0, failure: None }
+    }
+
+    /// Lowers the limits of processes, of which the first has been there longest.
+    pub fn look(&mut self, processes: &[Pid]) {
+        for (what, most) in self.asked.clone() {
+            for process in processes {
+                self.lower(*process, what, most);
+            }
+        }
+        let living: Vec<i32> = processes.iter().map(|it| it.as_raw_nonzero().get()).collect();
+        self.before.retain(|(process, _), _| living.contains(process));
+    }
+
+    /// Why a limit does not hold, if it does not.
+    #[must_use]
+    pub fn failure(&self) -> Option<String> {
+        let raised = (self.raised > 0)
+            .then(|| format!("{} times a process had raised its own limit again", self.raised));
+        self.failure.clone().or(raised)
+    }
+
+    /// Puts back what was.
+    pub fn restore(&mut self, processes: &[Pid]) {
+        for (what, most) in self.asked.clone() {
+            for process in processes {
+                let number = process.as_raw_nonzero().get();
+                let known = self.before.get(&(number, what)).or(self.first.get(&what)).copied();
+                let is_lowered = limits::limit_of(*process, what).is_ok_and(|it| it.soft == Some(most));
+                if let Some(before) = known.filter(|_| is_lowered) {
+                    // One that has ended needs none.
+                    let _ = limits::set_limit_of(*process, what, before);
+                }
+            }
+        }
+    }
+
+    fn lower(&mut self, process: Pid, what: Own, most: u64) {
+        // One that has ended needs none.
+        let Ok(now) = limits::limit_of(process, what) else { return };
+        let number = process.as_raw_nonzero().get();
+        if now.soft.is_some_and(|soft| soft <= most) {
+            return;
+        }
+        let wanted = Limit { soft: Some(most), hard: self.hard(now, most) };
+        if let Err(error) = limits::set_limit_of(process, what, wanted) {
+            let why = format!("the limit of process {number} cannot be set: {error}");
+            self.failure.get_or_insert(why);
+            return;
+        }
+        if self.before.contains_key(&(number, what)) {
+            self.raised += 1;
+        } else {
+            self.before.insert((number, what), now);
+            self.first.entry(what).or_insert(now);
+        }
+    }
+
+    fn hard(&self, now: Limit, most: u64) -> Option<u64> {
+        if self.has_rights { Some(now.hard.map_or(most, |hard| hard.min(most))) } else { now.hard }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+    use crate::tree::tests::ALONE;
+
+    #[test]
+    fn limits_are_lowered_and_put_back_also_of_what_was_made_meanwhile() {
+        let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut children: Vec<_> =
+            (0..3).map(|_| Command::new("sleep").arg("100").spawn().unwrap()).collect();
+        let pid = |at: usize| Pid::from_raw(i32::try_from(children[at].id()).unwrap()).unwrap();
+        let [first, second, later] = [0, 1, 2].map(pid);
+        let before = limits::limit_of(first, Own::OpenFiles).unwrap();
+        let few = Limit { soft: Some(9), ..before };
+        limits::set_limit_of(second, Own::OpenFiles, few).unwrap();
+        let mut limit = PerProcess::new(vec![(Own::OpenFiles, 20)]);
+        limit.look(&[first, second]);
+        let soft = |pid| limits::limit_of(pid, Own::OpenFiles).unwrap().soft;
+        assert_eq!((soft(first), soft(second)), (Some(20), Some(9)), "none is raised");
+        // As a process that the first has made.
+        let lowered = limits::limit_of(first, Own::OpenFiles).unwrap();
+        limits::set_limit_of(later, Own::OpenFiles, lowered).unwrap();
+        limit.look(&[first, second, later]);
+        assert_eq!(limit.failure(), None);
+        limits::set_limit_of(first, Own::OpenFiles, before).unwrap();
+        limit.look(&[first, second, later]);
+        assert_eq!(soft(first), Some(20));
+        assert!(limit.failure().unwrap().starts_with("1 times a process had raised"));
+        limit.restore(&[first, second, later]);
+        assert_eq!(limits::limit_of(first, Own::OpenFiles).unwrap(), before);
+        assert_eq!(limits::limit_of(later, Own::OpenFiles).unwrap(), before);
+        assert_eq!(soft(second), Some(9));
+        for child in &mut children {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+}
