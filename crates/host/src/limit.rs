@@ -38,16 +38,16 @@ use windtunnel_sys::process::{self, Pid, SpawnError, SpawnPlan, Step};
 
 use crate::outside::end::Signals;
 use crate::outside::start;
-use control::Control;
 pub use attached::attach;
+use control::Control;
 pub use destination::Destination;
 use holding::Holding;
 use network::Network;
 pub use registry::{Shared, list, set};
 pub use resources::{AmountUse, ProcessorUse, Resources, Second, Used};
-pub use windtunnel_limit::attach::keeper::Attached;
 pub use status::{Ended, Held, Moved, NotLimited, Running, Status, name_of};
 pub use supervision::Refused;
+pub use windtunnel_limit::attach::keeper::Attached;
 
 /// What limits a command.
 #[derive(Debug, Clone)]

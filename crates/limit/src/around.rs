@@ -84,7 +84,8 @@ impl Around {
             if outside.is_empty() {
                 return Ok(());
             }
-            let every = self.folders.iter().flat_map(|folder| outside.iter().map(move |it| (folder, it)));
+            let every =
+                self.folders.iter().flat_map(|folder| outside.iter().map(move |it| (folder, it)));
             for (folder, pid) in every {
                 way::put(folder, *pid)?;
             }
@@ -99,7 +100,8 @@ impl Around {
         inside.is_none_or(|inside| inside.is_ok_and(|all| !all.into_iter().any(lives)))
     }
 
-    fn leave(&mut self) {
+    /// Moves all processes back, and removes what is empty then.
+    pub fn leave(&mut self) {
         for folder in std::mem::take(&mut self.folders) {
             let outside = folder.parent().map(|parent| match &self.emptied {
                 Some(emptied) if emptied.leaf().parent() == Some(parent) => emptied.leaf(),
@@ -109,7 +111,10 @@ impl Around {
                 // What cannot be moved keeps its limits: the group is not removed then.
                 let _ = way::move_all(&folder, outside, &|_| true);
             }
+            // The group itself would do so a moment later.
+            let _ = fs::remove_dir(&folder);
         }
+        self.emptied = None;
     }
 }
 

@@ -27,8 +27,11 @@ pub mod ledger;
 mod stopped;
 
 use std::fmt;
+use std::io;
 
-use windtunnel_sys::process::Pid;
+use windtunnel_sys::process::{self, Pid};
+
+use crate::tree::Tree;
 
 pub use keeper::Keeper;
 pub use ledger::Ledger;
@@ -56,6 +59,23 @@ impl Refusal {
     pub(crate) fn of(process: Pid, why: impl Into<String>, hint: &str) -> Refusal {
         Refusal::about(process.as_raw_nonzero().get(), why, hint)
     }
+}
+
+/// Whether all processes of a tree may be stopped, and limited, by this one.
+///
+/// # Errors
+/// The first that may not.
+pub fn check_rights(tree: &Tree) -> Result<(), Refusal> {
+    for pid in tree.walk() {
+        match process::test_kill(pid) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(candidate::denied(pid, &error));
+            }
+            // One that has ended needs no limit.
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 impl fmt::Display for Refusal {

@@ -27,12 +27,22 @@ impl Guard {
     /// # Errors
     /// `EDEADLK` if it has; what fork(2) says.
     pub fn start() -> io::Result<Guard> {
+        Guard::start_with(|| {})
+    }
+
+    /// The same; in the end it does something more, in memory as it is now, unless it was dismissed.
+    ///
+    /// # Errors
+    /// As [`Guard::start`].
+    pub fn start_with(last: impl FnOnce()) -> io::Result<Guard> {
         let marks = Marks::new()?;
         let (alive, theirs) = unix::seqpacket_pair()?;
         match namespace::fork_into(Flags::NONE)? {
             Fork::Child => {
                 drop(alive);
-                guard(&theirs, &marks);
+                if !guard(&theirs, &marks) {
+                    last();
+                }
                 process::exit_now(0)
             }
             Fork::Parent { pid, .. } => Ok(Guard { marks, pid, alive: Some(alive) }),
@@ -43,6 +53,14 @@ impl Guard {
     #[must_use]
     pub fn pid(&self) -> Pid {
         self.pid
+    }
+
+    /// There is nothing to guard any more.
+    pub fn dismiss(&self) {
+        if let Some(alive) = &self.alive {
+            // One that has been killed does nothing either.
+            let _ = unix::send(alive, &[0], &[]);
+        }
     }
 
     /// This process is about to stop another one, or has continued it.
@@ -59,20 +77,23 @@ impl Drop for Guard {
     }
 }
 
-/// The guard's life.
-fn guard(theirs: &OwnedFd, marks: &Marks) {
+/// The guard's life: whether it was dismissed.
+fn guard(theirs: &OwnedFd, marks: &Marks) -> bool {
     // It works without any of these.
     let _ = process::begin_session();
     let _ = process::set_name("limit-guard");
     let _ = signal::block(&ENDING);
-    // Nothing is ever sent.
-    while unix::receive(theirs, &mut [0; 1])
-        .is_err_and(|error| error.kind() == io::ErrorKind::Interrupted)
-    {}
+    let is_dismissed = loop {
+        match unix::receive(theirs, &mut [0; 1]) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => break other.is_ok_and(|received| received.bytes > 0),
+        }
+    };
     for stopped in marks.marked() {
         // One that is gone needs no signal.
         let _ = process::kill(stopped, Signal::CONT);
     }
+    is_dismissed
 }
 
 /// What a user sends to all processes of this program.

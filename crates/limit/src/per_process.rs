@@ -59,7 +59,8 @@ impl PerProcess {
             for process in processes {
                 let number = process.as_raw_nonzero().get();
                 let known = self.before.get(&(number, what)).or(self.first.get(&what)).copied();
-                let is_lowered = limits::limit_of(*process, what).is_ok_and(|it| it.soft == Some(most));
+                let is_lowered =
+                    limits::limit_of(*process, what).is_ok_and(|it| it.soft == Some(most));
                 if let Some(before) = known.filter(|_| is_lowered) {
                     // One that has ended needs none.
                     let _ = limits::set_limit_of(*process, what, before);

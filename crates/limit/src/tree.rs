@@ -90,6 +90,13 @@ impl Tree {
         members.all.iter().map(|member| member.pid).collect()
     }
 
+    /// Nothing is stopped, and nothing is to be undone should this process be killed.
+    pub fn dismiss_guard(&self) {
+        if let Some(guard) = &self.guard {
+            guard.dismiss();
+        }
+    }
+
     /// How many processes could not be signalled, as they are another user's.
     #[must_use]
     pub fn foreign(&self) -> u64 {

@@ -81,7 +81,8 @@ impl Emptied {
 impl Drop for Emptied {
     fn drop(&mut self) {
         let control = self.folder.join("cgroup.subtree_control");
-        for controller in fs::read_to_string(&control).unwrap_or_default().split_ascii_whitespace() {
+        for controller in fs::read_to_string(&control).unwrap_or_default().split_ascii_whitespace()
+        {
             if !has_word(&self.given, controller) {
                 // A group that somebody else has made there may need it.
                 let _ = fs::write(&control, format!("-{controller}"));

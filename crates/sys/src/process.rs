@@ -102,6 +102,14 @@ pub fn kill(pid: Pid, signal: Signal) -> io::Result<()> {
     Ok(rustix::process::kill_process(pid, signal)?)
 }
 
+/// Whether the caller may send signals to a process.
+///
+/// # Errors
+/// As [`kill`].
+pub fn test_kill(pid: Pid) -> io::Result<()> {
+    Ok(rustix::process::test_kill_process(pid)?)
+}
+
 /// Sends a signal to every process of the group that `leader` leads.
 ///
 /// # Errors

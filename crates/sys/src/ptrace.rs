@@ -48,7 +48,7 @@ impl Tracee {
             return Err(io::ErrorKind::Unsupported.into());
         }
         let tracee = Tracee { thread };
-        tracee.request(libc::PTRACE_SEIZE, 0, libc::PTRACE_O_TRACESYSGOOD as usize)?;
+        tracee.request(PTRACE_SEIZE, 0, libc::PTRACE_O_TRACESYSGOOD as usize)?;
         Ok(tracee)
     }
 
@@ -63,7 +63,7 @@ impl Tracee {
     /// # Errors
     /// `ESRCH` when it has ended.
     pub fn interrupt(&self) -> io::Result<()> {
-        self.request(libc::PTRACE_INTERRUPT, 0, 0)
+        self.request(PTRACE_INTERRUPT, 0, 0)
     }
 
     /// Why it has stopped, if it has since it was last let go on.
@@ -86,7 +86,7 @@ impl Tracee {
     /// # Errors
     /// `ESRCH` when it is not stopped, or has ended.
     pub fn resume(&self, signal: i32) -> io::Result<()> {
-        self.request(libc::PTRACE_CONT, 0, number(signal))
+        self.request(PTRACE_CONT, 0, number(signal))
     }
 
     /// The same, until it enters a system call or leaves it.
@@ -94,7 +94,7 @@ impl Tracee {
     /// # Errors
     /// As [`Tracee::resume`].
     pub fn resume_to_call(&self, signal: i32) -> io::Result<()> {
-        self.request(libc::PTRACE_SYSCALL, 0, number(signal))
+        self.request(PTRACE_SYSCALL, 0, number(signal))
     }
 
     /// Lets it go on untraced, from a stop.
@@ -102,7 +102,7 @@ impl Tracee {
     /// # Errors
     /// As [`Tracee::resume`].
     pub fn detach(&self, signal: i32) -> io::Result<()> {
-        self.request(libc::PTRACE_DETACH, 0, number(signal))
+        self.request(PTRACE_DETACH, 0, number(signal))
     }
 
     /// Its registers in a stop; `None`: it runs code of 32 bits.
@@ -113,7 +113,7 @@ impl Tracee {
         let mut registers = Registers::default();
         let length = size_of::<Registers>();
         let mut part = libc::iovec { iov_base: (&raw mut registers).cast(), iov_len: length };
-        self.request(libc::PTRACE_GETREGSET, NT_PRSTATUS, (&raw mut part).expose_provenance())?;
+        self.request(PTRACE_GETREGSET, NT_PRSTATUS, (&raw mut part).expose_provenance())?;
         Ok((part.iov_len == length && registers.is_64_bit()).then_some(registers))
     }
 
@@ -124,7 +124,7 @@ impl Tracee {
     pub fn set_registers(&self, registers: &Registers) -> io::Result<()> {
         let base = ptr::from_ref(registers).cast_mut().cast();
         let part = libc::iovec { iov_base: base, iov_len: size_of::<Registers>() };
-        self.request(libc::PTRACE_SETREGSET, NT_PRSTATUS, (&raw const part).expose_provenance())
+        self.request(PTRACE_SETREGSET, NT_PRSTATUS, (&raw const part).expose_provenance())
     }
 
     /// The signals that it blocks: those after a call that blocks others for its own time.
@@ -169,11 +169,11 @@ impl Tracee {
     }
 
     /// `address` is a number or a size for all requests that are made here.
-    fn request(&self, request: libc::c_uint, address: usize, data: usize) -> io::Result<()> {
+    fn request(&self, request: u32, address: usize, data: usize) -> io::Result<()> {
         let thread = self.thread.as_raw_nonzero().get();
         // SAFETY: the requests write no more than to what `data` points to where it is a pointer, which
         // lives and has the size that the request, `address` or the structure there says.
-        let returned = unsafe { libc::ptrace(request, thread, address, data) };
+        let returned = unsafe { libc::ptrace(request as _, thread, address, data) };
         if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 }
@@ -200,11 +200,18 @@ fn number(signal: i32) -> usize {
 const NT_PRSTATUS: usize = 1;
 /// Set in the signal of a stop at a system call (`PTRACE_O_TRACESYSGOOD`).
 const SYSTEM_CALL: i32 = 0x80;
-/// Of linux/ptrace.h.
-const PTRACE_GETSIGMASK: libc::c_uint = 0x420a;
-const PTRACE_SETSIGMASK: libc::c_uint = 0x420b;
-const PTRACE_GET_RSEQ_CONFIGURATION: libc::c_uint = 0x420f;
-const PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG: libc::c_uint = 0x4211;
+/// Of linux/ptrace.h; C libraries differ in their type.
+const PTRACE_CONT: u32 = 7;
+const PTRACE_DETACH: u32 = 17;
+const PTRACE_SYSCALL: u32 = 24;
+const PTRACE_GETREGSET: u32 = 0x4204;
+const PTRACE_SETREGSET: u32 = 0x4205;
+const PTRACE_SEIZE: u32 = 0x4206;
+const PTRACE_INTERRUPT: u32 = 0x4207;
+const PTRACE_GETSIGMASK: u32 = 0x420a;
+const PTRACE_SETSIGMASK: u32 = 0x420b;
+const PTRACE_GET_RSEQ_CONFIGURATION: u32 = 0x420f;
+const PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG: u32 = 0x4211;
 
 #[cfg(test)]
 #[cfg(target_arch = "x86_64")]

@@ -163,8 +163,9 @@ pub const FLAGS_RUNNING: u32 = filter::FLAGS | 1 | 1 << 4;
 pub fn has_filters_for_running() -> bool {
     let nowhere = std::ptr::null::<filter::Program>();
     // SAFETY: there is no program, so that nothing is installed; flags are looked at before that.
-    let returned =
-        unsafe { libc::syscall(libc::SYS_seccomp, filter::SET_MODE_FILTER, FLAGS_RUNNING, nowhere) };
+    let returned = unsafe {
+        libc::syscall(libc::SYS_seccomp, filter::SET_MODE_FILTER, FLAGS_RUNNING, nowhere)
+    };
     returned < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EFAULT)
 }
 
@@ -299,7 +300,12 @@ mod tests {
         answer(&whole, architecture, call, argument)
     }
 
-    pub(super) fn answer(program: &[Instruction], architecture: u32, call: u32, argument: u32) -> u32 {
+    pub(super) fn answer(
+        program: &[Instruction],
+        architecture: u32,
+        call: u32,
+        argument: u32,
+    ) -> u32 {
         let (mut at, mut loaded) = (0, 0);
         loop {
             let Instruction { code, then, or_else, value } = program[at];

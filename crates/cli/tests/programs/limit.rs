@@ -13,6 +13,10 @@ mod notified;
 mod paths;
 #[path = "limit/resources.rs"]
 mod resources;
+#[path = "limit/running.rs"]
+mod running;
+#[path = "limit/running_calls.rs"]
+mod running_calls;
 
 use std::fs;
 use std::net::TcpListener;

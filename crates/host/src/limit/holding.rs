@@ -228,9 +228,8 @@ impl Holding {
     fn allowed(&self) -> Allowed {
         // What a process had before it entered a group is in the account of another one.
         let is_before = |resource| resource == Resource::Memory && self.foreign.is_some();
-        let is_watched = |resource| {
-            self.mechanism(resource) == Some(Mechanism::Watch) || is_before(resource)
-        };
+        let is_watched =
+            |resource| self.mechanism(resource) == Some(Mechanism::Watch) || is_before(resource);
         Allowed {
             memory: self.asked.memory.filter(|_| is_watched(Resource::Memory)),
             processes: self.asked.pids.filter(|_| is_watched(Resource::Processes)),

@@ -17,9 +17,8 @@ pub(super) struct Target {
 impl Target {
     /// Looks at the process of a number.
     pub(super) fn find(number: i32) -> Result<Target, LimitError> {
-        let refused = |why: &str, hint| {
-            Err(LimitError::NoTarget { pid: number, why: why.to_owned(), hint })
-        };
+        let refused =
+            |why: &str, hint| Err(LimitError::NoTarget { pid: number, why: why.to_owned(), hint });
         let status = fs::read_to_string(format!("/proc/{number}/status"));
         let (Some(pid), Ok(status)) = (Pid::from_raw(number), status) else {
             return refused("there is none", "`ps -e` lists all");

@@ -22,7 +22,9 @@ pub(super) fn check(pid: Pid) -> Result<(), Refusal> {
         check_status(pid, &status.unwrap_or_default())?;
     }
     match fs::read_dir(format!("/proc/{number}/fd")) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(denied(pid, &error)),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !has_ended(pid) => {
+            Err(denied(pid, &error))
+        }
         Err(_) => Ok(()),
         Ok(descriptors) => {
             let links = descriptors.flatten().filter_map(|it| fs::read_link(it.path()).ok());
@@ -44,7 +46,8 @@ pub(super) fn denied(pid: Pid, error: &io::Error) -> Refusal {
     if users.split_ascii_whitespace().any(|user| user.parse() != Ok(own)) && own != 0 {
         return Refusal::of(pid, "it is another user's", "run windtunnel as that user, or as root");
     }
-    let owner = fs::metadata(format!("/proc/{number}")).map_or(own, |about| about.uid());
+    // Of what is in the folder, not of the folder itself.
+    let owner = fs::metadata(format!("/proc/{number}/status")).map_or(own, |about| about.uid());
     if owner != own && own != 0 {
         let why = "it may not be looked into: it has made itself not dumpable, or gained rights by \
                    its file";
@@ -56,6 +59,14 @@ pub(super) fn denied(pid: Pid, error: &io::Error) -> Refusal {
         return Refusal::of(pid, why, if scope < 3 { hint } else { "" });
     }
     Refusal::of(pid, format!("the kernel refuses to trace it: {error}"), "run windtunnel as root")
+}
+
+/// Whether a process or thread has ended, or is about to: it has no memory any more.
+pub(super) fn has_ended(pid: Pid) -> bool {
+    let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero()));
+    let status = status.unwrap_or_default();
+    let state = field(&status, "State:").unwrap_or("X");
+    state.starts_with(['Z', 'X']) || field(&status, "VmSize:").is_none()
 }
 
 /// What `status` of proc_pid_status(5) says against it.

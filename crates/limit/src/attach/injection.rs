@@ -128,13 +128,11 @@ fn out_of_sequence(tracee: &Tracee, registers: Registers) -> Registers {
         (read.ok() == Some(8)).then_some(u64::from_ne_bytes(bytes))
     };
     // `struct rseq_cs`: version and flags, start, length, where to go on.
-    let sequence = word(area + RSEQ_CS).filter(|at| *at != 0).and_then(|at| {
-        Some((word(at + 8)?, word(at + 16)?, word(at + 24)?))
-    });
+    let sequence = word(area + RSEQ_CS)
+        .filter(|at| *at != 0)
+        .and_then(|at| Some((word(at + 8)?, word(at + 16)?, word(at + 24)?)));
     match sequence {
-        Some((start, length, elsewhere))
-            if registers.counter().wrapping_sub(start) < length =>
-        {
+        Some((start, length, elsewhere)) if registers.counter().wrapping_sub(start) < length => {
             registers.at(elsewhere)
         }
         _ => registers,

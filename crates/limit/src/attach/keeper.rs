@@ -148,7 +148,8 @@ impl Work {
 
     fn install(&mut self, order: Order, stopped: &[Stopped]) -> Result<u64, Refusal> {
         if stopped.len() > LISTENERS_MAX {
-            let why = format!("it has {} processes below, more than {LISTENERS_MAX}", stopped.len());
+            let why =
+                format!("it has {} processes below, more than {LISTENERS_MAX}", stopped.len());
             return Err(Refusal::of(order.root, why, ""));
         }
         let filter = filter_for(order.filter, order.confines);

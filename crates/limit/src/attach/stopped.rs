@@ -13,7 +13,8 @@ use windtunnel_sys::clock;
 use windtunnel_sys::process::Pid;
 use windtunnel_sys::ptrace::{Registers, Stop, Tracee};
 
-use super::{Refusal, candidate};
+use super::Refusal;
+use super::candidate::{self, has_ended};
 
 /// A process that is stopped.
 #[derive(Debug)]
@@ -141,13 +142,6 @@ fn has_signal(thread: Pid) -> bool {
     (mask("SigPnd:") | mask("ShdPnd:")) & mask("SigCgt:") & !mask("SigBlk:") != 0
 }
 
-/// Whether a thread has ended that is yet to be waited for.
-fn has_ended(thread: Pid) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", thread.as_raw_nonzero()));
-    stat.ok().and_then(|text| text.rsplit_once(") ").map(|(_, rest)| rest.starts_with(['Z', 'X'])))
-        .unwrap_or(true)
-}
-
 fn is_gone(error: &io::Error) -> bool {
     error.raw_os_error() == Some(ESRCH)
 }
@@ -163,7 +157,8 @@ const ESRCH: i32 = 3;
 /// semtimedop, epoll_wait, epoll_pwait, accept4, recvmmsg, sendmmsg, io_pgetevents, epoll_pwait2. One
 /// with a timeout begins it anew.
 const REPEATABLE: [u64; 23] = [
-    0, 1, 19, 20, 42, 43, 44, 45, 46, 47, 65, 69, 70, 128, 208, 220, 232, 281, 288, 299, 307, 333, 441,
+    0, 1, 19, 20, 42, 43, 44, 45, 46, 47, 65, 69, 70, 128, 208, 220, 232, 281, 288, 299, 307, 333,
+    441,
 ];
 
 #[cfg(test)]

@@ -100,8 +100,7 @@ mod tests {
     #[test]
     fn a_state_is_read_behind_any_name() {
         let line = |state, terminal, threads| {
-            let line =
-                format!(
+            let line = format!(
                 "7 (a ) T) {state} 3 5 6 {terminal} 7 0 1 2 3 4 5 6 7 8 20 0 {threads} 0 99 1"
             );
             State::of_line(&line).unwrap()

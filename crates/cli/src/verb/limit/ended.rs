@@ -41,7 +41,10 @@ fn detached(running: &Running) -> String {
     let keeper = keeper.map(|keeper| {
         format!("; their filter stays, and process {keeper} lets all calls pass until they end")
     });
-    format!("limit: process {pid} and those below run on without a limit{}", keeper.unwrap_or_default())
+    format!(
+        "limit: process {pid} and those below run on without a limit{}",
+        keeper.unwrap_or_default()
+    )
 }
 
 /// The share that is used now, of that which is asked.
@@ -151,7 +154,8 @@ fn not_held(used: &Used) -> Vec<String> {
         }
         lines.extend(cpu.failure.as_ref().map(|why| format!("NOT LIMITED: cpu: {why}")));
     }
-    for (name, part) in [("memory", &used.memory), ("pids", &used.pids)] {
+    let parts = [("memory", &used.memory), ("pids", &used.pids), ("open-files", &used.open_files)];
+    for (name, part) in parts {
         let failure = part.as_ref().and_then(|part| part.failure.as_ref());
         lines.extend(failure.map(|why| format!("NOT LIMITED: {name}: {why}")));
     }

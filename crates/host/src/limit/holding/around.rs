@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use windtunnel_limit::attach::check_rights;
 use windtunnel_limit::census::Census;
 use windtunnel_limit::{Around, Guard, Mechanism, PerProcess, Refusal, Resource, Scope, Tree};
 use windtunnel_sys::limits::{self, Own};
@@ -27,6 +28,7 @@ impl Holding {
     /// one can be made. To be called before this process has threads.
     pub(in crate::limit) fn around(wanted: &Resources, root: Pid) -> Result<Holding, LimitError> {
         let tree = Arc::new(Tree::of(root, None));
+        check_rights(&tree).map_err(LimitError::NotAttached)?;
         check(wanted, &tree, root)?;
         let shared = wanted.shared();
         // What no group limits is limited otherwise, and the line at the end says how.
@@ -43,15 +45,21 @@ impl Holding {
         if let Some(shell) = stops.then(|| Tree::shell_of(root)).flatten() {
             return Err(foreground(root, shell));
         }
-        let guard = stops.then(Guard::start).transpose().map_err(system("start a guard"))?;
-        let guard_pid = guard.as_ref().map(Guard::pid);
-        let tree = Arc::new(Tree::of(root, guard));
         let is_watched = mechanisms.contains(&(Resource::Memory, Mechanism::Watch));
-        let data = wanted.memory.filter(|_| is_watched).map(data_of);
-        let own = [(Own::OpenFiles, wanted.open_files), (Own::Data, data)];
-        let own = own.into_iter().filter_map(|(what, most)| Some((what, most?))).collect();
-        let per_process = PerProcess::new(own);
-        let foreign = Foreign { tree: Arc::clone(&tree), around, per_process };
+        let per_process = PerProcess::new(own_limits(wanted, is_watched));
+        let mut foreign = Foreign { tree, around, per_process };
+        // The guard knows what limits processes had.
+        foreign.look();
+        let guard = match Guard::start_with(|| foreign.undo()) {
+            Ok(guard) => guard,
+            Err(error) => {
+                foreign.undo();
+                return Err(system("start a guard")(error));
+            }
+        };
+        let guard_pid = Some(guard.pid());
+        let tree = Arc::new(Tree::of(root, Some(guard)));
+        foreign.tree = Arc::clone(&tree);
         Ok(Holding {
             guard_pid,
             tree: Some(tree),
@@ -76,9 +84,17 @@ impl Foreign {
         }
     }
 
-    /// Lifts the limits: the group is left when this is dropped.
+    /// Lifts the limits.
     pub(super) fn lift(mut self) {
+        self.undo();
+        self.tree.dismiss_guard();
+    }
+
+    fn undo(&mut self) {
         self.per_process.restore(&self.tree.walk());
+        if let Some(around) = &mut self.around {
+            around.leave();
+        }
     }
 
     /// Whether no process of it is left.
@@ -111,6 +127,13 @@ fn check(wanted: &Resources, tree: &Arc<Tree>, root: Pid) -> Result<(), LimitErr
         }
     }
     Ok(())
+}
+
+/// What each process is limited in for itself.
+fn own_limits(wanted: &Resources, is_watched: bool) -> Vec<(Own, u64)> {
+    let data = wanted.memory.filter(|_| is_watched).map(data_of);
+    let own = [(Own::OpenFiles, wanted.open_files), (Own::Data, data)];
+    own.into_iter().filter_map(|(what, most)| Some((what, most?))).collect()
 }
 
 /// Of what is asked, these.

@@ -125,7 +125,7 @@ impl Sockets {
         }
         let now = socket::most_paced(copy).ok()?;
         let is_ours = known.paced != 0 && now == known.paced;
-        let wanted = if rate_bps == 0 { u64::MAX } else { (rate_bps / 8).max(1) };
+        let wanted = if rate_bps == 0 { u64::MAX } else { (rate_bps / 8).max(PACED_LEAST) };
         // A socket that the kernel does not pace sends as before, and the next call waits for it.
         if now == wanted || !(is_ours || wanted < now) {
             return None;
@@ -168,6 +168,10 @@ impl Sockets {
         self.0.remove(&cookie);
     }
 }
+
+/// Bytes a second by which the kernel paces at the least: when the next packet goes is fixed as one goes,
+/// and not even another rate changes that. One of 64 KiB delays it by a second.
+const PACED_LEAST: u64 = 1 << 16;
 
 #[cfg(test)]
 mod tests {
