@@ -6,6 +6,7 @@
 //! at the next look.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use windtunnel_sys::capability;
 use windtunnel_sys::limits::{self, Limit, Own};
@@ -82,11 +83,12 @@ impl PerProcess {
             self.failure.get_or_insert(why);
             return;
         }
-        if self.before.contains_key(&(number, what)) {
-            self.raised += 1;
-        } else {
-            self.before.insert((number, what), now);
-            self.first.entry(what).or_insert(now);
+        match self.before.entry((number, what)) {
+            Entry::Occupied(_) => self.raised += 1,
+            Entry::Vacant(place) => {
+                place.insert(now);
+                self.first.entry(what).or_insert(now);
+            }
         }
     }
 

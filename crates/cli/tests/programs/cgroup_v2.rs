@@ -67,6 +67,41 @@ true
 }
 
 #[test]
+fn programs_that_run_already_have_a_group_of_version_two_within_their_own() {
+    // A service, whose group has no other process; and a job beside the shell of a session.
+    let script = "
+mkdir /sys/fs/cgroup/service /sys/fs/cgroup/session
+echo '+cpu +memory +pids' > /sys/fs/cgroup/cgroup.subtree_control
+(echo $BASHPID > /sys/fs/cgroup/service/cgroup.procs; exec python3 burn.py 6) > burned &
+service=$!
+until grep -q python /proc/$service/comm; do sleep 0.1; done
+./windtunnel limit --pid $service --cpu 25% --memory 100MB --pids 20 --out limit.json &
+limiting=$!
+until grep -q windtunnel /proc/$service/cgroup; do sleep 0.1; done
+sed 's/^0:://' /proc/$service/cgroup | tr -d '\\n' | sed 's/windtunnel.*//' > within
+sleep 2
+kill -INT $limiting
+wait $limiting || exit 1
+sed 's/^0::\\///' /proc/$service/cgroup > after
+cat /sys/fs/cgroup/service/cgroup.subtree_control > given
+find /sys/fs/cgroup/service -name 'windtunnel*' | wc -l > left
+(echo $BASHPID > /sys/fs/cgroup/session/cgroup.procs; python3 burn.py 3 > /dev/null & sleep 6) &
+until job=$(pgrep -f '^python3 burn.py 3'); do sleep 0.1; done
+./windtunnel limit --pid $(echo $job | cut -d' ' -f1) --cpu 25% --out beside.json || exit 1
+true
+";
+    let Some(lab) = guest::run(script, ("burn.py", BURN), &["pgrep"]) else { return };
+    let text = |file: &str| std::fs::read_to_string(lab.path().join(file)).unwrap();
+    let ended = json(&lab, "limit.json");
+    assert_eq!(ended["cpu"]["mechanism"], "cgroup v2", "{ended}");
+    assert_eq!(ended["memory"]["mechanism"], "cgroup v2 and watch", "{ended}");
+    assert!(ended["cpu"]["delivered_cpus"].as_f64().unwrap() < 0.28, "{ended}");
+    assert_eq!((text("within").as_str(), text("after").as_str()), ("/service/", "service\n"));
+    assert_eq!((text("given").trim(), number(&lab, "left")), ("", 0.0), "all is as before");
+    assert_eq!(json(&lab, "beside.json")["cpu"]["mechanism"], "duty cycle");
+}
+
+#[test]
 fn nodes_and_reservations_are_groups_within_groups_of_version_two() {
     let script = "
 cat > net.yaml <<'END'

@@ -202,6 +202,6 @@ mod tests {
         assert_eq!(executable(line), Some((true, 0x7f00, 0x7f10)));
         assert_eq!(executable("7f00-7f10 rw-p 00000000 00:00 0 [heap]"), None);
         assert_eq!(executable("7f00-7f10 --xp 00000000 00:00 0 [vsyscall]"), None);
-        assert_eq!(executable("7f00-7f10 r-xp 00000000 08:01 7 /usr/bin/x").unwrap().0, false);
+        assert!(!executable("7f00-7f10 r-xp 00000000 08:01 7 /usr/bin/x").unwrap().0);
     }
 }

@@ -21,8 +21,14 @@ pub(crate) const CASES: &[Case] = &[
 const SETS: [&str; 5] = ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"];
 
 fn has() -> Outcome {
-    let all =
-        Effective { sys_admin: true, net_admin: true, net_raw: true, bpf: true, perfmon: true };
+    let all = Effective {
+        sys_admin: true,
+        sys_resource: true,
+        net_admin: true,
+        net_raw: true,
+        bpf: true,
+        perfmon: true,
+    };
     assert_eq!(capability::effective().unwrap(), all);
     Ok(())
 }
@@ -31,6 +37,7 @@ fn dropped() -> Outcome {
     capability::drop_all().unwrap();
     let none = Effective {
         sys_admin: false,
+        sys_resource: false,
         net_admin: false,
         net_raw: false,
         bpf: false,
