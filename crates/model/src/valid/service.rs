@@ -58,21 +58,21 @@ fn validate_one(plan: &Plan, service: &Service) -> Result<(), Invalid> {
     ensure(only_v4, || "only IPv4 packets are fragmented by routers".to_owned())?;
     service.health.as_ref().map_or(Ok(()), |health| probe(service, health))?;
     let idle = [service.tcp_idle, service.udp_idle];
-    ensure(idle.into_iter().all(|it| (Span::from_millis(1)..=Service::IDLE_MAX).contains(&it)), || {
-        "its flows are forgotten too soon, or too late".to_owned()
-    })
+    ensure(
+        idle.into_iter().all(|it| (Span::from_millis(1)..=Service::IDLE_MAX).contains(&it)),
+        || "its flows are forgotten too soon, or too late".to_owned(),
+    )
 }
 
 /// An address of an interface is the origin's, and none is a router's.
 fn addresses_are_free(plan: &Plan, service: &Service) -> Result<(), Invalid> {
     let of_routers = plan.routers.iter().flat_map(|router| &router.interfaces);
-    let mut of_routers = of_routers.flat_map(|it| {
-        it.v4.map(IpAddr::V4).into_iter().chain(it.v6.map(IpAddr::V6))
-    });
+    let mut of_routers =
+        of_routers.flat_map(|it| it.v4.map(IpAddr::V4).into_iter().chain(it.v6.map(IpAddr::V6)));
     let others = plan.ports().filter(|(owner, _)| service.origin != Some(*owner));
     let mut of_others = others.flat_map(|(_, interface)| interface.addresses());
-    let taken = of_routers.any(|it| service.has_address(it))
-        || of_others.any(|it| service.has_address(it));
+    let taken =
+        of_routers.any(|it| service.has_address(it)) || of_others.any(|it| service.has_address(it));
     ensure(!taken, || "its address is that of something else".to_owned())
 }
 
