@@ -175,7 +175,7 @@ fn read_service(from: &mut Decoder<'_>, field: Field<'_>) -> Option<ServiceDraft
         origin: from.read(&fields, Service::ORIGIN)?,
         replicas: replicas?,
         at: from.read(&fields, Service::AT)?,
-        policy: from.read_at_key(&fields, Service::POLICY),
+        policy: from.read_at(&fields, Service::POLICY),
         health: from.read_at_key(&fields, Service::HEALTH),
         fail_over: from.read_at(&fields, Service::FAIL_OVER),
         on_loss: from.read(&fields, Service::ON_LOSS)?,

@@ -104,8 +104,10 @@ fn replicas(found: &mut Diagnostics, draft: &ServiceDraft, directory: &Directory
     }
     let (count, most) = (replicas.len(), Service::REPLICAS_MAX);
     if draft.replicas.is_empty() || count > most {
-        let message =
-            format!("`{}` has {count} replicas: 1 to {most} it can have", draft.name.value);
+        let message = match count {
+            0 => format!("`{}` has no replicas", draft.name.value),
+            _ => format!("`{}` has {count} replicas, more than {most}", draft.name.value),
+        };
         found.mistake(draft.name.place, message);
     }
     replicas

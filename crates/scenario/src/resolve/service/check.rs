@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use windtunnel_model::plan::{Encapsulation, Link, Service, ServicePort};
-use windtunnel_model::{NodeId, Plan, RouterId, Vertex};
+use windtunnel_model::{NodeId, Plan, Vertex};
 
 use super::super::address::is_edge;
 use super::super::reach::Components;
@@ -28,6 +28,11 @@ pub(in crate::resolve) fn check(found: &mut Diagnostics, draft: &Draft, plan: &m
         for address in &draft_of.addresses {
             check_address(found, (draft, plan), &owners, (draft_of, service), address);
         }
+    }
+    if !found.is_clean() {
+        return;
+    }
+    for (draft_of, service) in draft.services.iter().zip(&plan.services) {
         check_mtu(found, draft_of, service, (plan, &narrow));
         check_ways(found, draft_of, service, (plan, &ways));
     }
@@ -49,17 +54,9 @@ impl Ways {
     }
 }
 
-/// The vertices that have addresses.
-fn owners(plan: &Plan) -> BTreeMap<IpAddr, Vertex> {
-    let nodes = plan.ports().map(|(id, it)| (Vertex::Node(id), it.v4, it.v6));
-    let routers = plan.routers.iter().enumerate().flat_map(|(index, router)| {
-        let vertex = Vertex::Router(RouterId::from_index(index));
-        router.interfaces.iter().map(move |it| (vertex, it.v4, it.v6))
-    });
-    let both = nodes.chain(routers).flat_map(|(vertex, v4, v6)| {
-        [v4.map(IpAddr::V4), v6.map(IpAddr::V6)].into_iter().flatten().map(move |it| (it, vertex))
-    });
-    both.collect()
+/// The nodes that have addresses. A router has none that a service is given.
+fn owners(plan: &Plan) -> BTreeMap<IpAddr, NodeId> {
+    plan.ports().flat_map(|(owner, it)| it.addresses().map(move |own| (own, owner))).collect()
 }
 
 fn take_from_origins(found: &mut Diagnostics, draft: &Draft, plan: &mut Plan) {
@@ -94,7 +91,7 @@ fn take_from_origins(found: &mut Diagnostics, draft: &Draft, plan: &mut Plan) {
 fn check_address(
     found: &mut Diagnostics,
     (file, plan): (&Draft, &Plan),
-    owners: &BTreeMap<IpAddr, Vertex>,
+    owners: &BTreeMap<IpAddr, NodeId>,
     (draft, service): (&ServiceDraft, &Service),
     address: &At<IpAddr>,
 ) {
@@ -107,7 +104,7 @@ fn check_address(
         format!("address: `{value}` belongs to a family that the file turns off")
     } else if !is_usable(value) || is_edge(file, plan, value) {
         format!("address: `{value}` is not an address that a host can have")
-    } else if let Some(Vertex::Node(owner)) = owners.get(&value) {
+    } else if let Some(owner) = owners.get(&value) {
         if service.origin == Some(*owner) {
             return;
         }
@@ -115,8 +112,6 @@ fn check_address(
         let message = format!("address: `{value}` is that of `{node}`");
         let hint = format!("with `origin: {node}` it is that of `{}`, too", draft.name.value);
         return found.mistake_with_hint(place, message, hint);
-    } else if let Some(router) = owners.get(&value) {
-        format!("address: `{value}` is that of router `{}`", plan.vertex_name(*router))
     } else if let Some(lan) = plan.lan_with(value) {
         let lan = &plan.lans[lan.index()];
         let subnet = lan.subnet(value).map(|subnet| subnet.to_string()).unwrap_or_default();
