@@ -261,6 +261,8 @@ fn router(name: &str, counters: &RouterCounters) -> Router {
         malformed,
         echo_answered,
         icmp_sent,
+        redirected,
+        replica_lost,
     } = *counters;
     let packets = [
         ("forwarded", forwarded),
@@ -271,7 +273,11 @@ fn router(name: &str, counters: &RouterCounters) -> Router {
         ("echo_answered", echo_answered),
         ("icmp_sent", icmp_sent),
     ];
-    let packets: BTreeMap<_, _> = packets.map(|(name, n)| (name.to_owned(), n)).into();
+    // Where there are no services, they are not spoken of.
+    let of_services = [("redirected", redirected), ("replica_lost", replica_lost)];
+    let of_services = of_services.into_iter().filter(|(_, count)| *count > 0);
+    let packets = packets.into_iter().chain(of_services);
+    let packets: BTreeMap<_, _> = packets.map(|(name, n)| (name.to_owned(), n)).collect();
     Router { router: name.to_owned(), packets }
 }
 

@@ -1,0 +1,158 @@
+//! Packets to services' addresses: what routers do with them instead of routing.
+
+use windtunnel_model::plan::{OnLoss, ROUTER_MAC, ServiceChange};
+use windtunnel_model::{NodeId, PortId, RouterId, ServiceId, Time};
+use windtunnel_wire::packet::Info;
+use windtunnel_wire::reset::{self, Reset};
+use windtunnel_wire::vnet;
+
+use super::Core;
+use super::ways::Surveyor;
+use crate::event::{Event, EventKind};
+use crate::packet::{Packet, Shape};
+use crate::records::RouterReason;
+use crate::router::{self, Refusal, Verdict};
+use crate::services::{Hit, Redirection};
+use crate::tunnel::Tunnel;
+
+/// What a router does with a packet.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Judgement {
+    /// What it does with any.
+    Plain(Verdict),
+    /// It enters a tunnel, and goes on.
+    Redirect(Verdict, Tunnel, Hit),
+    /// The connection is lost with its replica.
+    Lost(ServiceId, OnLoss),
+}
+
+impl Core {
+    /// What a router does with a frame that may be in a tunnel already.
+    #[inline]
+    pub(super) fn judge(
+        &mut self,
+        now: Time,
+        id: RouterId,
+        frame: &[u8],
+        tunnel: Option<&Tunnel>,
+    ) -> Judgement {
+        if let Some(tunnel) = tunnel {
+            return Judgement::Plain(router::decide_tunnel(&mut self.network, id, frame, tunnel));
+        }
+        let verdict = router::decide(&mut self.network, &self.services.filter, id, frame);
+        if verdict != Verdict::Service {
+            return Judgement::Plain(verdict);
+        }
+        self.judge_service(now, id, frame)
+    }
+
+    #[cold]
+    fn judge_service(&mut self, now: Time, id: RouterId, frame: &[u8]) -> Judgement {
+        let Ok(info) = Info::parse(frame) else { return Judgement::Plain(Verdict::Malformed) };
+        // What ends here begins nothing.
+        let expires = info.ttl <= 1;
+        match self.redirect(now, id, (&info, frame), !expires) {
+            Redirection::None => {
+                Judgement::Plain(router::decide_route(&mut self.network, id, &info, frame))
+            }
+            Redirection::Lost(service, on_loss) => Judgement::Lost(service, on_loss),
+            Redirection::To(..) if expires => Judgement::Plain(Verdict::Refuse(Refusal::Expired)),
+            Redirection::To(tunnel, hit) => {
+                let verdict = router::decide_tunnel(&mut self.network, id, frame, &tunnel);
+                Judgement::Redirect(verdict, tunnel, hit)
+            }
+        }
+    }
+
+    /// Whether a router redirects a packet, and to where; `commit`: it does so now.
+    pub(super) fn redirect(
+        &mut self,
+        now: Time,
+        id: RouterId,
+        packet: (&Info, &[u8]),
+        commit: bool,
+    ) -> Redirection {
+        let Core { services, ways, network, chains, segments, vertices, .. } = self;
+        let mut surveyor = Surveyor { known: ways, network, chains, segments, vertices };
+        let way = &mut |port| surveyor.way(id, port);
+        if !commit {
+            return services.foresee(now, id, packet, way);
+        }
+        let redirection = services.redirect(now, id, packet, way);
+        if let Some(moved) = services.take_moved() {
+            let kind = EventKind::Redirected { row: moved.row, router: id, replica: moved.replica };
+            self.events.push(Event { at: now, kind });
+        }
+        redirection
+    }
+
+    /// What a router would choose for a new flow to a row of the table.
+    pub(crate) fn choice(&mut self, row: u16, id: RouterId) -> Option<NodeId> {
+        let Core { services, ways, network, chains, segments, vertices, .. } = self;
+        let mut surveyor = Surveyor { known: ways, network, chains, segments, vertices };
+        services.choice(row, id, &mut |port| surveyor.way(id, port))
+    }
+
+    /// A frame of a node in which tunnels end.
+    pub(crate) fn take_reply(&mut self, port: PortId, frame: &mut [u8], header: &vnet::Header) {
+        let Core { services, ways, network, chains, segments, vertices, .. } = self;
+        let generation = ways.generation;
+        let mut surveyor = Surveyor { known: ways, network, chains, segments, vertices };
+        let way = &mut |router, end| surveyor.way(router, end);
+        services.take_reply(port, (frame, header), generation, way);
+    }
+
+    /// Counts what a router redirects.
+    #[inline]
+    pub(super) fn count_hit(&mut self, id: RouterId, hit: Hit, shape: &Shape) {
+        self.services.count(hit, shape.count, shape.bytes());
+        self.routers[id.index()].redirected += u64::from(shape.count);
+    }
+
+    /// Drops a packet whose connection is lost, and tells its client if that is wished.
+    pub(super) fn drop_lost(
+        &mut self,
+        now: Time,
+        id: RouterId,
+        packet: Packet,
+        (service, on_loss): (ServiceId, OnLoss),
+    ) {
+        let count = packet.shape.count;
+        self.note_refusal(id, RouterReason::ReplicaLost, &packet);
+        let reset = match on_loss {
+            OnLoss::Silent => None,
+            OnLoss::Reset => Reset::answer(packet.frame(), ROUTER_MAC),
+        };
+        self.services.count_lost(service, count, reset.is_some());
+        if let Some(reset) = reset {
+            self.send_reset(now, id, &reset);
+        }
+        packet.discard(&mut self.work.pool);
+    }
+
+    /// Takes a change of a service over.
+    pub(super) fn change_service(&mut self, now: Time, change: &ServiceChange) {
+        for broken in self.services.update(change) {
+            let reset = Reset {
+                source: broken.service,
+                destination: broken.client,
+                sequence: broken.acknowledged,
+                acknowledgement: None,
+                mac: ROUTER_MAC,
+            };
+            self.services.count_lost(change.service, 0, true);
+            self.send_reset(now, broken.router, &reset);
+        }
+    }
+
+    fn send_reset(&mut self, now: Time, id: RouterId, reset: &Reset) {
+        let Some(mut buf) = self.work.pool.take(reset::FRAME_LEN) else { return };
+        let Some(len) = reset.write(&mut buf) else { return self.work.pool.give(buf) };
+        buf.truncate(len);
+        let header = vnet::Header::default();
+        let shape = Shape::of(&buf, &header);
+        let mut packet = Packet::new(buf, header, shape, now, &mut self.work.pool);
+        packet.tag = self.tag(now, &packet);
+        self.originate(now, id, packet);
+    }
+}
