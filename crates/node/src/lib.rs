@@ -66,6 +66,7 @@ pub use message::{
 pub use namespaces::{EnterError, Namespaces, enter, enter_for};
 pub use netlink::NetlinkError;
 
+pub use net_config::FIRST_DEVICE;
 pub use net_config::edit::RouteEdit;
 
-pub use node_set::{CreateError, Node, NodeSet, Options, Recorded, create};
+pub use node_set::{CreateError, Node, NodeSet, Options, Recorded, create, sent_to};
