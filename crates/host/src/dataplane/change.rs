@@ -56,7 +56,8 @@ pub(super) fn apply(engine: &mut Engine, sampler: &mut Sampler, at: Time, action
         Action::Node { .. }
         | Action::Churn { .. }
         | Action::Absent { .. }
-        | Action::Limit { .. } => {}
+        | Action::Limit { .. }
+        | Action::Service(_) => {}
     }
 }
 

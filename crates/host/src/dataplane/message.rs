@@ -73,6 +73,8 @@ pub(crate) enum Order {
         at: Option<Time>,
         action: Box<Action>,
     },
+    /// Say when all earlier orders for now have been done.
+    Confirm { done: Sender<()> },
     /// Flows of another machine began, changed or ended.
     Flows { member: u16, changes: Vec<FlowChange> },
     /// How other machines' clocks stand.

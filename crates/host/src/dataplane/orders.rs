@@ -27,6 +27,10 @@ impl Loop {
                     apply(&mut self.engine, &mut self.sampler, at, &action);
                     self.note(Note::Applied { cause: Cause::Order(id), intended: at, at });
                 }
+                Ok(Order::Confirm { done }) => {
+                    // That nothing waits for it any more is no matter.
+                    let _ = done.send(());
+                }
                 Ok(Order::Flows { member, changes }) => {
                     self.at_present(|remote, at, engine| {
                         remote.handle_flows(at, member, &changes, engine);
@@ -40,7 +44,6 @@ impl Loop {
                 }
                 Ok(Order::Record { settings, done }) => {
                     self.record(settings.map(|settings| *settings));
-                    // That nothing waits for it any more is no matter.
                     let _ = done.send(());
                 }
                 Ok(Order::Capture { tap, done }) => {

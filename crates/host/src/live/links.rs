@@ -65,7 +65,8 @@ impl LinkStates {
             | Action::Node { .. }
             | Action::Churn { .. }
             | Action::Absent { .. }
-            | Action::Limit { .. } => Vec::new(),
+            | Action::Limit { .. }
+            | Action::Service(_) => Vec::new(),
         }
     }
 

@@ -72,6 +72,7 @@ impl Live {
         self.network.order(Order::Begin(origin));
         self.records.begin(origin);
         self.limits.begin(now());
+        self.services.begin();
         self.network.record(self.records.packets());
         self.cx.journal.log(None, EventKind::RunBegan);
         // Programs and events of a member that begins late are late.
@@ -85,6 +86,9 @@ impl Live {
     pub(crate) fn until_end(&mut self) -> Ending {
         loop {
             let elapsed = self.elapsed();
+            for action in self.programs.due(elapsed) {
+                self.lose_what_dies(&action);
+            }
             self.programs.tick(&self.cx, elapsed);
             self.set_new_limits();
             self.measurements.start_due(elapsed, &self.cx);
