@@ -253,6 +253,19 @@ pub enum EventKind {
         /// What.
         set: ServiceSetting,
     },
+    /// A router redirects new connections to another replica than before.
+    Redirected {
+        /// The service.
+        service: String,
+        /// Its address.
+        address: String,
+        /// The port, as in `80/tcp`.
+        port: String,
+        /// The router.
+        router: String,
+        /// The replica's node.
+        replica: String,
+    },
     /// A command was run in a node from outside.
     Executed {
         /// The node.

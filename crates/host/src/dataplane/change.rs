@@ -56,8 +56,7 @@ pub(super) fn apply(engine: &mut Engine, sampler: &mut Sampler, at: Time, action
         Action::Node { .. }
         | Action::Churn { .. }
         | Action::Absent { .. }
-        | Action::Limit { .. }
-        | Action::Service(_) => {}
+        | Action::Limit { .. } => {}
     }
 }
 

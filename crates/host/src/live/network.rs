@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use windtunnel_engine::RecordSettings;
 use windtunnel_model::plan::{Action, ServiceChange};
-use windtunnel_model::{NodeId, Plan, Span, Time};
+use windtunnel_model::{NodeId, Plan, ServiceId, Span, Time};
 use windtunnel_routing::Routes;
 use windtunnel_trace::event::{Event, EventKind, WhyRerouted};
 
@@ -16,7 +16,7 @@ use super::context::Context;
 use super::links::LinkStates;
 use super::services::service_events;
 use crate::dataplane::tap::Tap;
-use crate::dataplane::{Cause, Dataplane, Order, Tally};
+use crate::dataplane::{Cause, Dataplane, Order, RedirectionsNow, Tally};
 use crate::receive_queue::ReceiveQueue;
 
 /// A packet loop that takes longer for a turn is stuck.
@@ -63,6 +63,7 @@ pub(super) struct Applied {
     pub(super) client: Option<u64>,
     /// What was logged of it.
     pub(super) events: Vec<Event>,
+    pub(super) seen: Option<Seen>,
 }
 
 impl Network {
@@ -146,6 +147,14 @@ impl Network {
         self.dataplane.order(Order::Change { id, at, action });
     }
 
+    /// What redirectors have done, and what `one` service is doing.
+    pub(super) fn redirections(&self, one: Option<ServiceId>) -> RedirectionsNow {
+        let (done, wait) = channel();
+        self.order(Order::Services { one, done });
+        // A packet loop that has ended redirects nothing.
+        wait.recv_timeout(PATIENCE).unwrap_or_default()
+    }
+
     /// Waits until the packet loop has done what was ordered for now.
     pub(super) fn await_orders(&self) {
         let (done, wait) = channel();
@@ -177,7 +186,7 @@ impl Network {
             other => self.links.apply(&cx.plan, other),
         };
         let log = |what| cx.journal.log_at(at.since(origin), intended, what);
-        Some(Applied { client, events: events.into_iter().map(log).collect(), action })
+        Some(Applied { client, events: events.into_iter().map(log).collect(), action, seen })
     }
 
     /// The packet loop uses new routes since `at`: they are brought to the kernels of nodes with
@@ -246,7 +255,7 @@ events: [{at: 2s, link: a--b, set: {latency: 9ms}}]
         let Order::Change { id, at: None, .. } = order else { panic!("{order:?}") };
         assert!(log.whats().is_empty());
         let at = Time::from_nanos(1_500);
-        let Applied { client, events, action } =
+        let Applied { client, events, action, .. } =
             network.applied(&context, Cause::Order(id), at, at).unwrap();
         assert_eq!((client, events[0].at_ns, events[0].intended_ns), (Some(7), 500, None));
         assert_eq!(action, down());

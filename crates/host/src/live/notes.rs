@@ -32,15 +32,19 @@ impl Live {
         match note {
             Note::Overloaded { at, behind } => {
                 let ending = self.programs.overloaded(&self.cx, at, behind);
+                self.services.freeze(self.programs.is_frozen());
                 ending.into_iter().for_each(|ending| self.end.ask(ending));
             }
-            Note::CaughtUp { at, lasted } => self.programs.caught_up(&self.cx, at, lasted),
+            Note::CaughtUp { at, lasted } => {
+                self.programs.caught_up(&self.cx, at, lasted);
+                self.services.freeze(self.programs.is_frozen());
+            }
             Note::Failed(message) => self.end.ask(Ending::Fatal(message)),
             Note::Applied { cause, intended, at } => {
                 let applied = self.network.applied(&self.cx, cause, intended, at);
-                let Some(Applied { action, client, events }) = applied else { return };
+                let Some(Applied { action, client, events, seen }) = applied else { return };
                 if let Action::Service(changes) = &action {
-                    self.services_changed(changes, at);
+                    self.services_changed(changes, at, seen.map(|seen| seen.at));
                 }
                 if let Some(client) = client {
                     self.answer_with(client, events, 1);
@@ -50,6 +54,9 @@ impl Live {
                 let plan = Arc::clone(self.services.plan());
                 self.network.follow_routes(&self.cx, &plan, routes, at, by_itself);
                 self.announce_flows_again();
+            }
+            Note::Redirected { at, row, router, replica } => {
+                self.log_redirected(at, row, router, replica);
             }
             Note::Unreached { members } => self.send_to_agent(&FromPart::Unreached { members }),
             Note::Reached => {

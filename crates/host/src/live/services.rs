@@ -1,19 +1,24 @@
 //! The services of a live run: what is seen of their replicas is brought to the packet loop and to
 //! the other machines, and what is asked of them is done in their nodes.
 
+mod health;
 mod state;
+mod status;
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
+use windtunnel_engine::ServiceRow;
 use windtunnel_model::plan::{Action, NodeVerb, Replica, ServiceChange, ServiceUpdate};
-use windtunnel_model::{NodeId, Plan, Time};
-use windtunnel_node::{FIRST_DEVICE, Request};
+use windtunnel_model::{NodeId, Plan, RouterId, Time};
+use windtunnel_node::{ExitStatus, FIRST_DEVICE, Reply, Request};
 use windtunnel_record::listeners::{Finding, ListenerStats, ListenerThread, Sighting, Target};
+use windtunnel_sys::process::Signal;
 use windtunnel_sys::unix;
 use windtunnel_trace::event::{EventKind, ServiceSetting};
 
@@ -21,7 +26,9 @@ use super::context::Context;
 use super::network::Seen;
 use super::state::Live;
 use crate::part::news::News;
-pub(crate) use state::{ReplicaState, ServiceState};
+pub(in crate::live) use health::PROBE_FIRST;
+use health::{Outcome, Probes, Step};
+pub(crate) use state::ServiceState;
 
 /// The state of all services, and the thread that looks at the nodes of their replicas here.
 pub(super) struct Services {
@@ -29,6 +36,7 @@ pub(super) struct Services {
     /// The plan with the replicas that were added since the run began: what the nodes' kernels have.
     plan: Arc<Plan>,
     watch: Option<Watch>,
+    probes: Probes,
     /// How often each node was lost.
     losses: BTreeMap<NodeId, u32>,
     /// Why some replica could not be watched at some time.
@@ -56,7 +64,8 @@ impl Services {
     pub(super) fn new(plan: &Arc<Plan>, watch: Option<Watch>) -> Self {
         let states = plan.services.iter().map(ServiceState::new).collect();
         let (losses, unwatched) = (BTreeMap::new(), Vec::new());
-        Services { states, plan: Arc::clone(plan), watch, losses, unwatched }
+        let (plan, probes) = (Arc::clone(plan), Probes::new());
+        Services { states, plan, watch, probes, losses, unwatched }
     }
 
     pub(super) fn states(&self) -> &[ServiceState] {
@@ -74,6 +83,21 @@ impl Services {
         for (node, socket) in std::mem::take(&mut watch.sockets) {
             watch.thread.watch(node, || Ok(socket), targets(&self.plan, node));
         }
+    }
+
+    /// When probes have something to do next.
+    pub(super) fn next_wake(&self) -> Option<Time> {
+        self.probes.next()
+    }
+
+    /// Whether a node was asked to do a probe of this number.
+    pub(super) fn expects_probe(&self, node: usize, token: u64) -> bool {
+        self.probes.expects(node, token)
+    }
+
+    /// All programs are paused, or go on.
+    pub(super) fn freeze(&mut self, frozen: bool) {
+        self.probes.freeze(frozen);
     }
 
     pub(super) fn finish(self) -> ServicesEnded {
@@ -173,6 +197,75 @@ impl Live {
         self.network.await_orders();
     }
 
+    /// Probes replicas that are due to be.
+    pub(super) fn probe_services(&mut self) {
+        let Services { states, plan, probes, .. } = &mut self.services;
+        let is_here =
+            |node: NodeId| self.cx.nodes.is_here(node) && !self.cx.nodes.is_dead(node.index());
+        for step in probes.tick(self.cx.journal.now(), plan, states, is_here) {
+            match step {
+                Step::Begin { token, node, request } => {
+                    if let Err(why) = self.begin_probe(node, &request) {
+                        self.probed(token, Some(why));
+                    }
+                }
+                Step::Kill { token, node } => {
+                    // One that has just ended needs no signal.
+                    let _ = self.cx.nodes.signal_one(node.index(), token, Signal::KILL.as_raw());
+                }
+                Step::Over(outcome) => self.take_outcome(outcome),
+            }
+        }
+    }
+
+    fn begin_probe(&self, node: NodeId, request: &Request) -> Result<(), String> {
+        if !matches!(request, Request::Spawn(_)) {
+            return self.cx.nodes.send(node.index(), request, &[]);
+        }
+        let null = File::options().read(true).write(true).open("/dev/null");
+        let null = null.map_err(|error| format!("cannot open /dev/null: {error}"))?;
+        self.cx.nodes.send(node.index(), request, &[null.as_fd(), null.as_fd(), null.as_fd()])
+    }
+
+    /// What a node says of a probe.
+    pub(super) fn handle_probe(&mut self, reply: Reply) {
+        match reply {
+            Reply::Probed { token, failure } => self.probed(token, failure),
+            Reply::SpawnFailed { id, message, errno, .. } => {
+                self.probed(id, Some(super::programs::reason(&message, errno)));
+            }
+            Reply::Exited { id, status } => {
+                let failure = match status {
+                    ExitStatus::Code(0) => None,
+                    ExitStatus::Code(code) => Some(format!("it exited with {code}")),
+                    ExitStatus::Signal(signal) => Some(format!("signal {signal} ended it")),
+                };
+                self.probed(id, failure);
+            }
+            _ => {}
+        }
+    }
+
+    fn probed(&mut self, token: u64, failure: Option<String>) {
+        if let Some(outcome) = self.services.probes.end(token, failure) {
+            self.take_outcome(outcome);
+        }
+    }
+
+    /// Only a change of health is news.
+    fn take_outcome(&mut self, outcome: Outcome) {
+        let Outcome { service, node, failure } = outcome;
+        let Some(state) = self.services.states.get_mut(service.index()) else { return };
+        let healthy = failure.is_none();
+        if state.replica(node).is_none_or(|replica| replica.is_healthy == healthy) {
+            return;
+        }
+        let update = ServiceUpdate::Health { replica: node, healthy };
+        state.follow(&update);
+        let at = self.cx.journal.now();
+        self.service_was_seen(ServiceChange { service, update }, Seen { at, why: failure });
+    }
+
     /// Nodes of another machine are gone with it: every machine learns that by itself.
     pub(super) fn lose_elsewhere(&mut self, nodes: &[usize]) {
         for node in nodes {
@@ -205,16 +298,40 @@ impl Live {
     }
 
     /// Changes of services have taken effect.
-    pub(super) fn services_changed(&mut self, changes: &[ServiceChange], at: Time) {
+    pub(super) fn services_changed(
+        &mut self,
+        changes: &[ServiceChange],
+        at: Time,
+        seen: Option<Time>,
+    ) {
         for change in changes {
             let Some(state) = self.services.states.get_mut(change.service.index()) else {
                 continue;
             };
-            state.applied(&change.update, at);
+            state.applied(&change.update, at, seen);
             if let ServiceUpdate::Add { replica } = change.update {
                 self.host_replica(change.service.index(), replica);
             }
         }
+    }
+
+    /// A router redirects new flows elsewhere than before.
+    pub(super) fn log_redirected(
+        &self,
+        at: Time,
+        row: ServiceRow,
+        router: RouterId,
+        replica: NodeId,
+    ) {
+        let Some(service) = self.cx.plan.services.get(row.service.index()) else { return };
+        let what = EventKind::Redirected {
+            service: service.name.clone(),
+            address: row.address.to_string(),
+            port: row.port.to_string(),
+            router: self.cx.plan.routers[router.index()].name.clone(),
+            replica: self.cx.nodes.name(replica.index()).to_owned(),
+        };
+        self.cx.journal.log_at(at.since(self.cx.journal.origin()), None, what);
     }
 
     /// A node has become a replica: it answers for the service from now on, and is looked at.

@@ -91,6 +91,7 @@ impl Live {
             }
             self.programs.tick(&self.cx, elapsed);
             self.set_new_limits();
+            self.probe_services();
             self.measurements.start_due(elapsed, &self.cx);
             self.send_to_members();
             self.sample_limits();
@@ -157,7 +158,9 @@ impl Live {
         let measurement = self.measurements.next(&self.cx.nodes);
         let origin = self.cx.journal.origin();
         let limits = self.limits.next_wake().map(|at| at.since(origin));
-        let times = [program, measurement, limits, self.cx.plan.duration, Some(elapsed + TICK)];
+        let probe = self.services.next_wake().map(|at| at.since(origin));
+        let duration = self.cx.plan.duration;
+        let times = [program, measurement, limits, probe, duration, Some(elapsed + TICK)];
         let next = times.into_iter().flatten().min()?;
         Some(next.saturating_sub(elapsed))
     }

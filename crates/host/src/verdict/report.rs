@@ -272,6 +272,8 @@ fn router(name: &str, counters: &RouterCounters) -> Router {
         ("malformed", malformed),
         ("echo_answered", echo_answered),
         ("icmp_sent", icmp_sent),
+        ("redirected", redirected),
+        ("replica_lost", replica_lost),
     ];
     // Where there are no services, they are not spoken of.
     let of_services = [("redirected", redirected), ("replica_lost", replica_lost)];

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 use windtunnel_model::plan::{Service, ServicePort, ServiceUpdate};
-use windtunnel_model::{NodeId, Time};
+use windtunnel_model::{NodeId, Span, Time};
 
 /// A service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +35,9 @@ pub(crate) struct ReplicaState {
     /// When it was last registered, and withdrawn or lost, as the routers know it.
     pub(crate) registered_at: Option<Time>,
     pub(crate) withdrawn_at: Option<Time>,
+    /// The longest from when a socket was seen, or seen to be gone, to when the routers knew.
+    pub(crate) registering_max: Span,
+    pub(crate) withdrawing_max: Span,
 }
 
 impl ServiceState {
@@ -98,17 +101,22 @@ impl ServiceState {
         }
     }
 
-    /// A change has taken effect.
-    pub(super) fn applied(&mut self, update: &ServiceUpdate, at: Time) {
+    /// A change has taken effect, which was `seen` before.
+    pub(super) fn applied(&mut self, update: &ServiceUpdate, at: Time, seen: Option<Time>) {
         let node = update.replica();
         if matches!(update, ServiceUpdate::Add { .. }) && self.replica(node).is_none() {
             self.replicas.push(ReplicaState::new(node, 1));
         }
         let Some(replica) = self.replica_mut(node) else { return };
+        let since = seen.map(|seen| at.since(seen)).unwrap_or_default();
         match update {
-            ServiceUpdate::Registered { .. } => replica.registered_at = Some(at),
+            ServiceUpdate::Registered { .. } => {
+                replica.registered_at = Some(at);
+                replica.registering_max = replica.registering_max.max(since);
+            }
             ServiceUpdate::Withdrawn { .. } | ServiceUpdate::Lost { .. } => {
                 replica.withdrawn_at = Some(at);
+                replica.withdrawing_max = replica.withdrawing_max.max(since);
             }
             ServiceUpdate::Health { .. } => {}
             ServiceUpdate::Drain { drain, .. } => replica.is_draining = *drain,
@@ -135,6 +143,8 @@ impl ReplicaState {
             losses: 0,
             registered_at: None,
             withdrawn_at: None,
+            registering_max: Span::ZERO,
+            withdrawing_max: Span::ZERO,
         }
     }
 
@@ -186,8 +196,31 @@ impl ReplicaState {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use windtunnel_model::RouterId;
+    use windtunnel_model::plan::{Encapsulation, FailOver, OnLoss, Policy, Replica};
+
     use super::*;
+
+    /// Node 0 is its replica.
+    pub(in crate::live) fn service() -> Service {
+        Service {
+            name: "www".to_owned(),
+            v4: Some("10.1.0.80".parse().unwrap()),
+            v6: Some("fd01::80".parse().unwrap()),
+            ports: vec![web()],
+            origin: None,
+            replicas: vec![Replica { node: NodeId(0), weight: 1 }],
+            at: vec![RouterId(0)],
+            policy: Policy::Nearest,
+            health: None,
+            fail_over: FailOver::New,
+            on_loss: OnLoss::Silent,
+            encapsulation: Encapsulation::Clamp,
+            tcp_idle: Service::TCP_IDLE,
+            udp_idle: Service::UDP_IDLE,
+        }
+    }
 
     const NODE: NodeId = NodeId(3);
 
@@ -235,16 +268,16 @@ mod tests {
     fn what_is_asked_for_holds_once_it_has_taken_effect() {
         let mut state = state();
         let new = NodeId(7);
-        let mut apply = |update| state.applied(&update, Time::from_nanos(5));
+        let mut apply = |update| state.applied(&update, Time::from_nanos(5), None);
         apply(ServiceUpdate::Add { replica: new });
         apply(ServiceUpdate::Weight { replica: new, weight: 4 });
         apply(ServiceUpdate::Drain { replica: NODE, drain: true });
         assert_eq!((state.replicas[1].node, state.replicas[1].weight), (new, 4));
         state.saw(NODE, ip("10.1.0.80"), web(), true);
         assert_eq!(state.replicas[0].word(), "draining");
-        state.applied(&ServiceUpdate::Remove { replica: NODE }, Time::from_nanos(6));
+        state.applied(&ServiceUpdate::Remove { replica: NODE }, Time::from_nanos(6), None);
         assert_eq!(state.replicas[0].word(), "removed");
-        state.applied(&ServiceUpdate::Add { replica: NODE }, Time::from_nanos(7));
+        state.applied(&ServiceUpdate::Add { replica: NODE }, Time::from_nanos(7), None);
         assert_eq!((state.replicas[0].word(), state.replicas.len()), ("draining", 2));
     }
 }
