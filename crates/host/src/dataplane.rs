@@ -27,7 +27,7 @@ mod records;
 mod remote;
 mod sampler;
 mod schedule;
-mod services;
+pub(crate) mod senders;
 mod tally;
 pub(crate) mod tap;
 mod ticks;
@@ -63,7 +63,7 @@ pub(crate) use remote::{OneWay, PeerTraffic, Remote, Silence, Traffic};
 use sampler::Sampler;
 pub(crate) use schedule::Cause;
 use schedule::Schedule;
-pub(crate) use services::{Redirected, Redirections, RedirectionsNow};
+use senders::Senders;
 #[cfg(test)]
 pub(crate) use tally::LateInterval;
 pub(crate) use tally::{LaneResult, LaneShares, Tally};

@@ -29,7 +29,6 @@ use windtunnel_model::record::kind::Layer;
 use windtunnel_model::{NodeId, Plan, Span};
 use windtunnel_node::{Node, NodeSet, Recorded};
 use windtunnel_record::kernel::{Kernel, Scope, Settings};
-use windtunnel_record::listeners::ListenerThread;
 use windtunnel_record::preload::LIBRARY;
 use windtunnel_routing::Routes;
 use windtunnel_sys::poll::Event as Wake;
@@ -128,8 +127,7 @@ pub(crate) struct Prepared {
     promotion: Option<Promotion>,
     limits: Limits,
     receive_queues: Vec<ReceiveQueue>,
-    /// By what replicas of services are looked at; `None`: there are no services.
-    replicas: Option<Vec<(NodeId, OwnedFd)>>,
+    senders: Vec<OfLane>,
     notes: Vec<String>,
     setup: Span,
 }
@@ -199,7 +197,6 @@ pub(crate) fn prepare(
             .concat(),
         senders,
         limits,
-        replicas: replicas(plan, &node_set)?,
         receive_queues: ReceiveQueue::of_all(plan, &node_set).map_err(RunError::Receive)?,
         node_set,
         routes: Arc::new(routes),
@@ -207,32 +204,22 @@ pub(crate) fn prepare(
     })
 }
 
-/// Sockets by which replicas are looked at.
-fn replicas(plan: &Plan, node_set: &NodeSet) -> Result<Option<Vec<(NodeId, OwnedFd)>>, RunError> {
-    if plan.services.is_empty() {
-        return Ok(None);
+/// What nodes are made with, whatever is recorded and wherever they are.
+fn node_options(plan: &Plan, options: &Options, folder: &Path) -> windtunnel_node::Options {
+    windtunnel_node::Options {
+        diagnosed: plan.record.mode != RecordMode::Off || !owners::lanes(plan).is_empty(),
+        offload: options.offload,
+        hidden: options.hidden.clone(),
+        kept: vec![options.base_dir.clone()],
+        ..windtunnel_node::Options::new(folder.to_owned())
     }
-    let is_replica = |node| plan.services.iter().any(|service| service.replica(node).is_some());
-    let opened = node_set.diagnosis_of(is_replica, DIAGNOSIS_PATIENCE).into_iter();
-    let opened = opened.map(|(node, socket)| match socket {
-        Ok(socket) => Ok((node, socket)),
-        Err(source) => {
-            Err(RunError::Replica { node: plan.nodes[node.index()].name.clone(), source })
-        }
-    });
-    opened.collect::<Result<Vec<_>, _>>().map(Some)
 }
 
-/// The thread that looks at them.
-fn watch(sockets: Vec<(NodeId, OwnedFd)>, wake: &Arc<Wake>) -> Result<live::Watch, RunError> {
-    let (thread, findings) = ListenerThread::start(Arc::clone(wake))
-        .map_err(step("start the thread that looks at replicas of services"))?;
-    Ok(live::Watch { thread, findings, sockets })
-}
-
-/// By what programs leave records, or why they do not.
-fn recorded(plan: &Plan) -> (Option<Recorded>, Option<String>) {
-    if plan.record.mode == RecordMode::Off {
+/// By what programs leave records and declarations, or why they leave no records.
+fn recorded(plan: &Plan, notes: &mut Vec<String>) -> (Option<Recorded>, Option<String>) {
+    let (calls, senders) = (plan.record.mode != RecordMode::Off, owners::lanes(plan));
+    let senders: BTreeSet<NodeId> = senders.into_keys().collect();
+    if !calls && senders.is_empty() {
         return (None, None);
     }
     let why = "this machine has no folder that can show the library";
@@ -328,7 +315,6 @@ impl Prepared {
         let packets = (remote, of_packets, self.promotion, (self.receive_queues, self.senders));
         let (threads, recording) =
             start_threads(plan, options, folder, &observer, &self.node_set, packets)?;
-        let watch = self.replicas.map(|sockets| watch(sockets, &threads.wake)).transpose()?;
         let control = Listener::open(folder.path()).map_err(step("open the control socket"))?;
         if options.link_latest {
             folder.link_latest()?;
@@ -343,7 +329,6 @@ impl Prepared {
             records: self.records,
             limits: self.limits,
             signals: self.signals,
-            watch,
             control,
             threads,
             membership,

@@ -195,77 +195,6 @@ pub enum EventKind {
         /// Nodes with several interfaces whose kernels get other routes.
         nodes: Vec<String>,
     },
-    /// A program of a replica listens on a port of a service: the replica gets new connections.
-    ServiceRegistered {
-        /// The service.
-        service: String,
-        /// The replica's node.
-        replica: String,
-        /// The port, as in `80/tcp`.
-        port: String,
-        /// When the socket was seen, in nanoseconds after the run began; `at_ns` is when the routers
-        /// knew.
-        seen_ns: u64,
-    },
-    /// No program of a replica listens on a port of a service any longer: the replica gets no new
-    /// connections.
-    ServiceWithdrawn {
-        /// The service.
-        service: String,
-        /// The replica's node.
-        replica: String,
-        /// The port, as in `80/tcp`.
-        port: String,
-        /// When that was seen, in nanoseconds after the run began; `at_ns` is when the routers knew.
-        seen_ns: u64,
-    },
-    /// A replica's node was killed or left, or its machine is lost.
-    ServiceLost {
-        /// The service.
-        service: String,
-        /// The replica's node.
-        replica: String,
-        /// When that was known, in nanoseconds after the run began; `at_ns` is when the routers
-        /// knew.
-        seen_ns: u64,
-    },
-    /// A probe found that a replica is healthy again, or no longer.
-    ServiceHealth {
-        /// The service.
-        service: String,
-        /// The replica's node.
-        replica: String,
-        /// Whether it is healthy.
-        healthy: bool,
-        /// What the probe found; absent if it went well.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        why: Option<String>,
-        /// When the probe ended, in nanoseconds after the run began; `at_ns` is when the routers
-        /// knew.
-        seen_ns: u64,
-    },
-    /// Something was asked of a replica.
-    ServiceSet {
-        /// The service.
-        service: String,
-        /// The replica's node.
-        replica: String,
-        /// What.
-        set: ServiceSetting,
-    },
-    /// A router redirects new connections to another replica than before.
-    Redirected {
-        /// The service.
-        service: String,
-        /// Its address.
-        address: String,
-        /// The port, as in `80/tcp`.
-        port: String,
-        /// The router.
-        router: String,
-        /// The replica's node.
-        replica: String,
-    },
     /// A command was run in a node from outside.
     Executed {
         /// The node.
@@ -346,22 +275,6 @@ pub enum WhyRerouted {
     Event,
     /// Lanes went down or up, as long ago as `routing` says.
     Lanes,
-}
-
-/// What was asked of a replica.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ServiceSetting {
-    /// The node became a replica.
-    Add,
-    /// The node is a replica no longer.
-    Remove,
-    /// It gets nothing new.
-    Drain,
-    /// It gets new connections again.
-    Undrain,
-    /// Its weight is this from now on.
-    Weight(u32),
 }
 
 impl Event {

@@ -1,6 +1,6 @@
 //! Events as text.
 
-use windtunnel_trace::event::{Event, EventKind, ServiceSetting, WhyRerouted};
+use windtunnel_trace::event::{Event, EventKind, WhyRerouted};
 use windtunnel_trace::moment;
 
 use crate::render::quantity;
@@ -44,39 +44,6 @@ fn limit(what: &EventKind) -> String {
         EventKind::LimitSet { node, limit, value } => format!("{node}: {limit} {value}"),
         EventKind::LimitReached { .. } => reached(what),
         other => serde_json::to_string(other).unwrap_or_default(),
-    }
-}
-
-/// What has become of a replica of a service.
-fn service(what: &EventKind) -> String {
-    match what {
-        EventKind::ServiceRegistered { service, replica, port, .. } => {
-            format!("service {service}: {replica} listens on {port}")
-        }
-        EventKind::ServiceWithdrawn { service, replica, port, .. } => {
-            format!("service {service}: {replica} no longer listens on {port}")
-        }
-        EventKind::ServiceLost { service, replica, .. } => {
-            format!("service {service}: {replica} is lost")
-        }
-        EventKind::ServiceHealth { service, replica, why, .. } => match why {
-            Some(why) => format!("service {service}: {replica} is unhealthy: {why}"),
-            None => format!("service {service}: {replica} is healthy again"),
-        },
-        EventKind::ServiceSet { service, replica, set } => {
-            let set = match set {
-                ServiceSetting::Add => "is added".to_owned(),
-                ServiceSetting::Remove => "is removed".to_owned(),
-                ServiceSetting::Drain => "gets nothing new".to_owned(),
-                ServiceSetting::Undrain => "gets new connections again".to_owned(),
-                ServiceSetting::Weight(weight) => format!("has the weight {weight}"),
-            };
-            format!("service {service}: {replica} {set}")
-        }
-        EventKind::Redirected { service, address, port, router, replica } => {
-            format!("service {service}: {router} redirects {address} {port} to {replica}")
-        }
-        _ => String::new(),
     }
 }
 
@@ -163,12 +130,6 @@ fn what(what: &EventKind) -> String {
             format!("host {host} gets answers of host {peer} again, after {lasted}")
         }
         EventKind::Warning { message } => format!("warning: {message}"),
-        EventKind::ServiceRegistered { .. }
-        | EventKind::ServiceWithdrawn { .. }
-        | EventKind::ServiceLost { .. }
-        | EventKind::ServiceHealth { .. }
-        | EventKind::ServiceSet { .. }
-        | EventKind::Redirected { .. } => service(what),
         _ => limit(what),
     }
 }

@@ -60,13 +60,10 @@ impl LinkStates {
             }
             Action::Route(change) => route_change(plan, change),
             Action::Reroute => vec![EventKind::Rerouted { why: WhyRerouted::Event }],
-            // They change no link, and are services' own to report.
-            Action::Service(_)
-            | Action::Node { .. }
+            Action::Node { .. }
             | Action::Churn { .. }
             | Action::Absent { .. }
-            | Action::Limit { .. }
-            | Action::Service(_) => Vec::new(),
+            | Action::Limit { .. } => Vec::new(),
         }
     }
 

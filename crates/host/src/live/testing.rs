@@ -149,10 +149,6 @@ impl Inits for Recorded {
     ) -> Vec<(NodeId, Result<(), ChannelError>)> {
         Vec::new()
     }
-
-    fn change_services(&self, _: &Plan, _: &Plan, _: &Routes, _: NodeId) -> Result<(), String> {
-        Ok(())
-    }
 }
 
 /// What the parts of a run of `plan` share, what its nodes are sent and its observer sees. The

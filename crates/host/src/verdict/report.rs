@@ -261,8 +261,6 @@ fn router(name: &str, counters: &RouterCounters) -> Router {
         malformed,
         echo_answered,
         icmp_sent,
-        redirected,
-        replica_lost,
     } = *counters;
     let packets = [
         ("forwarded", forwarded),
@@ -272,14 +270,8 @@ fn router(name: &str, counters: &RouterCounters) -> Router {
         ("malformed", malformed),
         ("echo_answered", echo_answered),
         ("icmp_sent", icmp_sent),
-        ("redirected", redirected),
-        ("replica_lost", replica_lost),
     ];
-    // Where there are no services, they are not spoken of.
-    let of_services = [("redirected", redirected), ("replica_lost", replica_lost)];
-    let of_services = of_services.into_iter().filter(|(_, count)| *count > 0);
-    let packets = packets.into_iter().chain(of_services);
-    let packets: BTreeMap<_, _> = packets.map(|(name, n)| (name.to_owned(), n)).collect();
+    let packets: BTreeMap<_, _> = packets.map(|(name, n)| (name.to_owned(), n)).into();
     Router { router: name.to_owned(), packets }
 }
 

@@ -2,7 +2,6 @@
 
 use windtunnel_model::plan::ROUTER_MAC;
 use windtunnel_model::{Lane, RouterId, Time, Vertex};
-use windtunnel_routing::Target;
 use windtunnel_wire::icmp::{self, Kind, Reply};
 use windtunnel_wire::packet::Info;
 use windtunnel_wire::{flow, vnet};
@@ -10,7 +9,6 @@ use windtunnel_wire::{flow, vnet};
 use super::Core;
 use crate::chain::TooBig;
 use crate::packet::{Packet, Shape};
-use crate::services::Redirection;
 
 /// Room for the longest message: 1280 bytes of IPv6 with the Ethernet header.
 const MESSAGE_LEN_MAX: usize = 1294;
@@ -18,22 +16,8 @@ const MESSAGE_LEN_MAX: usize = 1294;
 impl Core {
     /// Sends a packet that a router made.
     pub(super) fn originate(&mut self, now: Time, id: RouterId, packet: Packet) {
-        let Ok(info) = Info::parse(packet.frame()) else {
-            return packet.discard(&mut self.work.pool);
-        };
-        let mut packet = packet;
-        if self.services.filter.may_hold(info.destination)
-            && let Redirection::To(tunnel, hit) =
-                self.redirect(now, id, (&info, packet.frame()), true)
-        {
-            self.count_hit(id, hit, &packet.shape);
-            packet.enter(tunnel);
-        }
-        let lane = packet.tunnel.map_or_else(
-            || self.network.target(info.destination),
-            |tunnel| Some(Target::Port(tunnel.end)),
-        );
-        let lane = lane.and_then(|target| {
+        let lane = Info::parse(packet.frame()).ok().and_then(|info| {
+            let target = self.network.target(info.destination)?;
             let flow = || flow::Key::new(&info, packet.frame()).hash64();
             self.network.next_hop(id, None, target, flow)
         });
@@ -59,8 +43,6 @@ impl Core {
     /// Sends an ICMP error about a packet that exceeds the MTU of `lane`.
     pub(super) fn report_too_big(&mut self, now: Time, lane: Lane, refused: TooBig) {
         let TooBig { packet, mtu } = refused;
-        // Its sender knows nothing of the header in front of it.
-        let mtu = mtu.saturating_sub(packet.tunnel.map_or(0, |tunnel| tunnel.overhead));
         let kind = Kind::TooBig { mtu };
         match self.start_of(lane) {
             // A segment and what is attached to it know of frames only.
@@ -83,32 +65,6 @@ impl Core {
             }
             self.deliver(now, lane.reverse(), message);
         }
-    }
-
-    /// Passes on what a router on the way of a tunnel says about the outer packet: the sender of
-    /// the inner one gets it (RFC 2003, 4). Whether it was such a message.
-    pub(super) fn relay(&mut self, now: Time, id: RouterId, packet: &Packet) -> bool {
-        let relayed =
-            self.work.pool.take(packet.frame().len()).and_then(|mut buf| {
-                match icmp::relay(packet.frame(), &mut buf) {
-                    Some(len) => {
-                        buf.truncate(len);
-                        Some(buf)
-                    }
-                    None => {
-                        self.work.pool.give(buf);
-                        None
-                    }
-                }
-            });
-        let Some(buf) = relayed else { return false };
-        let header = vnet::Header::default();
-        let shape = Shape::of(&buf, &header);
-        let mut message = Packet::new(buf, header, shape, now, &mut self.work.pool);
-        message.tag = self.tag(now, &message);
-        self.routers[id.index()].icmp_sent += 1;
-        self.originate(now, id, message);
-        true
     }
 
     fn message(&mut self, now: Time, reply: Reply, about: &Packet) -> Option<Packet> {
