@@ -38,8 +38,9 @@ impl Around {
         let Some(root) = all.first().map(|pid| number(*pid)) else { return Ok(None) };
         let group_of = |pid: u32| fs::read_to_string(format!("/proc/{pid}/cgroup"));
         let own = group_of(root)?;
-        // One that has ended is in no other.
-        if all.iter().any(|pid| group_of(number(*pid)).is_ok_and(|other| other != own)) {
+        // One that has ended, and is yet to be waited for, is in none of them.
+        let mut living = all.iter().map(|pid| number(*pid)).filter(|pid| lives(*pid));
+        if living.any(|pid| group_of(pid).is_ok_and(|other| other != own)) {
             return Err(io::Error::other("its processes are in several control groups"));
         }
         let is_inside = |pid: u32| tree.walk().into_iter().any(|member| number(member) == pid);

@@ -6,7 +6,7 @@
 //! own memory is written: what the kernel is to read lies in a page that is mapped for that and unmapped
 //! again. Where one process of a tree cannot be attached, none is.
 //!
-//! As a filter stays for as long as its programs run, and its calls fail where nobody answers them
+//! As a filter stays for as long as its programs run, and its calls fail where no process answers them
 //! (`ENOSYS`), the keeper stays, too: it has copies of the listeners, and lets all calls go on once the
 //! process that limits them has gone, however that happened.
 //!

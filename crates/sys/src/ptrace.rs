@@ -213,8 +213,8 @@ const PTRACE_SETSIGMASK: u32 = 0x420b;
 const PTRACE_GET_RSEQ_CONFIGURATION: u32 = 0x420f;
 const PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG: u32 = 0x4211;
 
-#[cfg(test)]
 #[cfg(target_arch = "x86_64")]
+#[cfg(test)]
 mod tests {
     use std::process::{Child, Command, Stdio};
 

@@ -54,7 +54,7 @@ pub(super) fn denied(pid: Pid, error: &io::Error) -> Refusal {
         return Refusal::of(pid, why, "run windtunnel as root");
     }
     if let Some(scope) = yama_scope().filter(|scope| *scope > 0) {
-        let why = format!("the kernel lets nobody trace it ({YAMA} is {scope})");
+        let why = format!("the kernel lets no process trace it ({YAMA} is {scope})");
         let hint = "as root: sysctl kernel.yama.ptrace_scope=0; or run windtunnel as root";
         return Refusal::of(pid, why, if scope < 3 { hint } else { "" });
     }

@@ -74,6 +74,7 @@ impl Keeper {
         self.pid
     }
 
+    /// What it will know of calls that are not answered.
     #[must_use]
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
@@ -223,7 +224,7 @@ impl Work {
         }
         for (number, listener) in &self.listeners {
             let last = self.ledger.last(*number);
-            // One that nobody has taken yet is refused, and shown in a moment.
+            // One that has not been taken yet is refused, and shown in a moment.
             (1..=UNNOTED_MAX).for_each(|next| drop(listener.resume(last.wrapping_add(next))));
         }
         let paced = self.ledger.paced();

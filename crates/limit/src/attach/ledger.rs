@@ -1,5 +1,5 @@
 //! What the keeper has to know once the process that limits programs has gone: calls that were taken
-//! from a listener and are not answered, which nobody else can find any more, and streams that the
+//! from a listener and are not answered, which no other process can find any more, and streams that the
 //! kernel paces.
 //!
 //! It is in memory that both share. Numbers of calls rise by one at each listener (`next_id` of the

@@ -44,25 +44,25 @@ impl Stopped {
             if new.is_empty() {
                 return Ok(());
             }
+            let (mut interrupted, mut refusal) = (Vec::new(), None);
             for thread in new {
                 match Tracee::seize(thread).and_then(|it| it.interrupt().map(|()| it)) {
-                    Ok(tracee) => self.threads.push(tracee),
+                    Ok(tracee) => interrupted.push(tracee),
                     Err(error) if is_gone(&error) || has_ended(thread) => {}
-                    Err(error) => return Err(candidate::denied(self.pid, &error)),
+                    Err(error) => refusal = Some(candidate::denied(self.pid, &error)),
                 }
             }
-            let mut stopped = Vec::new();
-            for tracee in std::mem::take(&mut self.threads) {
+            // Also where it is refused: calls that were interrupted are to be made again.
+            for tracee in interrupted {
                 match settle(&tracee, late_ns) {
-                    Ok(true) => stopped.push(tracee),
+                    Ok(true) => self.threads.push(tracee),
                     Ok(false) => {}
-                    Err(error) => {
-                        self.threads = stopped;
-                        return Err(self.restless(&tracee, &error));
-                    }
+                    Err(error) => refusal = Some(self.restless(&tracee, &error)),
                 }
             }
-            self.threads = stopped;
+            if let Some(refusal) = refusal {
+                return Err(refusal);
+            }
         }
     }
 
@@ -161,8 +161,8 @@ const REPEATABLE: [u64; 23] = [
     441,
 ];
 
-#[cfg(test)]
 #[cfg(target_arch = "x86_64")]
+#[cfg(test)]
 mod tests {
     use std::process::{Command, Stdio};
     use std::sync::PoisonError;

@@ -327,6 +327,34 @@ fn all_processes_of_a_tree_install_a_filter_and_those_that_are_made_later_have_i
 }
 
 #[test]
+fn a_program_that_makes_threads_all_the_time_has_its_filter_in_all_of_them() {
+    if is_missing(&["python3"]) {
+        return;
+    }
+    let threads = "import os, threading, time\n\
+                   print(flush=True)\n\
+                   while not os.path.exists('end'):\n\
+                   \x20   new = [threading.Thread(target=time.sleep, args=(0.001,)) for _ in range(20)]\n\
+                   \x20   for thread in new: thread.start()\n\
+                   \x20   for thread in new: thread.join()\n";
+    for user in users() {
+        let lab = Lab::new(user);
+        let mut program = python(&lab, threads, &[]);
+        let limiting = attach(&lab, &program, &["--send", "1MB/s"]);
+        let folder = format!("/proc/{}/task", program.id());
+        for thread in std::fs::read_dir(folder).unwrap().flatten() {
+            let thread = thread.file_name().to_str().unwrap().parse().unwrap();
+            // It may have ended.
+            assert!(status(thread, "Seccomp:").is_none_or(|mode| mode == "2"));
+        }
+        lab.write("end", "");
+        assert!(program.wait().unwrap().success());
+        limiting.finish(&lab);
+        lab.assert_nothing_left();
+    }
+}
+
+#[test]
 fn a_program_that_cannot_install_a_filter_is_refused_and_stays_as_it_is() {
     if is_missing(&["python3"]) {
         return;
