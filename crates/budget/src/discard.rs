@@ -10,8 +10,8 @@
 //!
 //! The share is found by the queue of the socket: from one review to the next, a reader took what
 //! was handed over, less what overflowed and what the queue grew by. The next share hands over so
-//! much again, and half of what the queue lacks to be half full; less what waits to be handed over,
-//! which was let through by earlier shares. So a reader always has something to read, nothing
+//! much again and, until the next review, half of what the queue lacks to be half full; less what
+//! waits to be handed over, which was let through by earlier shares. So a reader always has something to read, nothing
 //! overflows, and what it reads depends on its speed alone.
 //!
 //! ```
@@ -97,8 +97,8 @@ impl Controller {
     /// full, what half fills one again.
     #[must_use]
     pub fn is_due(&self) -> bool {
-        let every = self.ports.values().filter(|port| port.share < ALL).map(Port::half_full);
-        self.since_review >= every.min().unwrap_or(REVIEW_EVERY).clamp(REVIEW_LEAST, REVIEW_EVERY)
+        let every = self.ports.values().filter(|port| port.share < ALL).map(Port::review_every);
+        self.since_review >= every.min().unwrap_or(REVIEW_EVERY)
     }
 
     /// Takes what the kernel says of sockets, those of a port added up, and how many datagrams wait
@@ -151,11 +151,16 @@ impl Port {
         let lost = i128::from(overflowed) * i128::from(each);
         let read = (i128::from(handed_bytes) - lost - queue_grew).max(0);
         let lacks = i128::from(self.room_bytes / 2) - i128::from(queued_bytes);
-        let wanted = read + lacks / 2 - i128::from(waiting_bytes).min(read / 2);
+        // What is to be made up for is so within the time until the next review, which may be longer
+        // than that since the last one: a share that is for a short time holds for a long one, too.
+        let until = i128::from(self.review_every()) * i128::from(each);
+        let spread = |bytes: i128| if came < until { bytes * came / until } else { bytes };
+        let wanted = read + spread(lacks / 2) - spread(i128::from(waiting_bytes)).min(read / 2);
         let share = i128::from(self.share);
         let mut next = share * wanted / came;
         if overflowed == 0 && lacks >= 0 && waiting == 0 {
-            next = next.max(share + 1);
+            let is_idle = queued_bytes <= self.room_bytes / ROOM_IDLE;
+            next = next.max(if is_idle { share * 2 } else { share + 1 });
         }
         // A reader that was only late, and then finds a burst, must not be taken for a slow one.
         let next = next.clamp(share / 2, share * 4);
@@ -163,9 +168,10 @@ impl Port {
         self.share = u32::try_from(next).unwrap_or(ALL).clamp(1, most);
     }
 
-    /// How many short datagrams fill half of the room.
-    fn half_full(&self) -> u32 {
-        u32::try_from(self.room_bytes / 2 / memory_of(0)).unwrap_or(u32::MAX)
+    /// After how many datagrams there is a review: what half fills the room, if they are short.
+    fn review_every(&self) -> u32 {
+        let half = u32::try_from(self.room_bytes / 2 / memory_of(0)).unwrap_or(u32::MAX);
+        half.clamp(REVIEW_LEAST, REVIEW_EVERY)
     }
 }
 
@@ -208,6 +214,8 @@ const REVIEW_EVERY: u32 = 512;
 const REVIEW_LEAST: u32 = 64;
 /// What a socket has room for unless its program asks for more or less (`net.core.rmem_default`).
 const ROOM_BYTES: u64 = 212_992;
+/// A reader with less than one of so many parts of the room to read is as good as idle.
+const ROOM_IDLE: u64 = 16;
 /// By one of so many parts the room becomes less at an overflow.
 const ROOM_FORGETS: u64 = 8;
 
