@@ -20,7 +20,8 @@ impl Target {
         let refused =
             |why: &str, hint| Err(LimitError::NoTarget { pid: number, why: why.to_owned(), hint });
         let status = fs::read_to_string(format!("/proc/{number}/status"));
-        let (Some(pid), Ok(status)) = (Pid::from_raw(number), status) else {
+        let pid = Pid::from_raw(number.max(0));
+        let (Some(pid), Ok(status)) = (pid, status) else {
             return refused("there is none", "`ps -e` lists all");
         };
         let field = |name| status.lines().find_map(|line: &str| line.strip_prefix(name));
