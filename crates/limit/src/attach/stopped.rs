@@ -21,12 +21,14 @@ use super::candidate::{self, has_ended};
 pub(super) struct Stopped {
     pub(super) pid: Pid,
     pub(super) threads: Vec<Tracee>,
+    /// Threads that had not stopped in time.
+    restless: Vec<Tracee>,
 }
 
 impl Stopped {
     /// Stops a process; `None`: it has ended. What is not stopped at `late_ns` is a reason to refuse.
     pub(super) fn of(pid: Pid, late_ns: u64) -> Result<Option<Stopped>, Refusal> {
-        let mut stopped = Stopped { pid, threads: Vec::new() };
+        let mut stopped = Stopped { pid, threads: Vec::new(), restless: Vec::new() };
         match stopped.stop(late_ns) {
             Ok(()) if stopped.threads.is_empty() => Ok(None),
             Ok(()) => Ok(Some(stopped)),
@@ -57,7 +59,10 @@ impl Stopped {
                 match settle(&tracee, late_ns) {
                     Ok(true) => self.threads.push(tracee),
                     Ok(false) => {}
-                    Err(error) => refusal = Some(self.restless(&tracee, &error)),
+                    Err(error) => {
+                        refusal = Some(self.refuse(&tracee, &error));
+                        self.restless.push(tracee);
+                    }
                 }
             }
             if let Some(refusal) = refusal {
@@ -66,7 +71,7 @@ impl Stopped {
         }
     }
 
-    fn restless(&self, tracee: &Tracee, error: &io::Error) -> Refusal {
+    fn refuse(&self, tracee: &Tracee, error: &io::Error) -> Refusal {
         let thread = tracee.thread().as_raw_nonzero();
         let why = format!("its thread {thread} does not stop: {error}");
         Refusal::of(self.pid, why, "it may wait for a disk or a server of files: try again later")
@@ -83,16 +88,20 @@ impl Stopped {
 
     /// Lets all go on, and calls that were interrupted be made again.
     pub(super) fn release(&self) {
-        for tracee in &self.threads {
-            if let Ok(Some(registers)) = tracee.registers()
-                && let Some(mended) = mended(&registers, tracee.thread(), false)
-            {
-                // One that has been killed needs nothing.
-                let _ = tracee.set_registers(&mended);
-            }
-            let _ = tracee.detach(0);
-        }
+        self.threads.iter().for_each(let_go);
+        let late_ns = clock::monotonic_ns().saturating_add(PATIENCE_NS);
+        self.restless.iter().filter(|it| matches!(settle(it, late_ns), Ok(true))).for_each(let_go);
     }
+}
+
+fn let_go(tracee: &Tracee) {
+    if let Ok(Some(registers)) = tracee.registers()
+        && let Some(mended) = mended(&registers, tracee.thread(), false)
+    {
+        // One that has been killed needs nothing.
+        let _ = tracee.set_registers(&mended);
+    }
+    let _ = tracee.detach(0);
 }
 
 /// Waits until a thread has stopped where its call, if it is in one, has been ended: whether it lives.
@@ -147,6 +156,9 @@ fn is_gone(error: &io::Error) -> bool {
 }
 
 const LOOK_EVERY: Duration = Duration::from_micros(20);
+/// How long a thread that has not stopped in time is waited for, so that its call is made again. One
+/// that stops later returns `EINTR`.
+const PATIENCE_NS: u64 = 10_000_000_000;
 /// "Interrupted system call", of errno(3).
 const EINTR: i64 = 4;
 /// "No such process".
