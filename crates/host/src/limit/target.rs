@@ -71,6 +71,9 @@ const DEPTH_MAX: usize = 10_000;
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
+    use std::process::{Command, Stdio};
+
     use super::*;
 
     fn refused(number: i32) -> String {
@@ -80,11 +83,17 @@ mod tests {
     #[test]
     fn only_a_process_that_this_one_is_not_below_can_be_limited() {
         let own = std::process::id().cast_signed();
-        let child = std::process::Command::new("sleep").arg("100").spawn();
-        let mut child = child.unwrap();
+        let words = ["sh", "-c", "echo; read line"];
+        let mut child = Command::new(words[0])
+            .args(&words[1..])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // It has become that program.
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         let target = Target::find(child.id().cast_signed()).unwrap();
-        // It may be yet to become that program.
-        assert!(!target.words.is_empty());
+        assert_eq!(target.words, words);
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(refused(child.id().cast_signed()).ends_with("there is none"));
