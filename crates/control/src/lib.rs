@@ -36,7 +36,6 @@ pub mod part;
 pub mod registry;
 pub mod reservations;
 pub mod server;
-pub mod services;
 pub mod socket;
 pub mod valid;
 pub mod version;
@@ -48,5 +47,4 @@ pub use message::{
     Snapshot, VERSION,
 };
 pub use server::{Connection, Incoming, Listener};
-pub use services::{ReplicaStatus, ServiceFlow, ServiceList, ServiceStatus, TableRow};
 pub use version::Version;

@@ -28,7 +28,6 @@ mod remote;
 mod sampler;
 mod schedule;
 pub(crate) mod senders;
-mod services;
 mod tally;
 pub(crate) mod tap;
 mod ticks;
@@ -65,7 +64,6 @@ use sampler::Sampler;
 pub(crate) use schedule::Cause;
 use schedule::Schedule;
 use senders::Senders;
-pub(crate) use services::{Redirected, RedirectionsNow};
 #[cfg(test)]
 pub(crate) use tally::LateInterval;
 pub(crate) use tally::{LaneResult, LaneShares, Tally};

@@ -27,7 +27,6 @@ mod names;
 mod network;
 mod observe;
 mod private;
-mod probe;
 mod programs;
 mod receive;
 pub(crate) mod record;

@@ -60,13 +60,12 @@ pub use fuzz::fuzz_one;
 pub use hosts::hosts_file;
 pub use init::hidden::{Cover, hide};
 pub use message::{
-    ECHO_PATIENCE_NS, ExitStatus, Failure, Listener, MESSAGE_BYTES_MAX, MessageError, Probe,
+    ECHO_PATIENCE_NS, ExitStatus, Failure, Listener, MESSAGE_BYTES_MAX, MessageError,
     ProcessorWindow, ProgramBounds, ProgramUse, Reply, Request, Spawn,
 };
 pub use namespaces::{EnterError, Namespaces, enter, enter_for};
 pub use netlink::NetlinkError;
 
-pub use net_config::FIRST_DEVICE;
 pub use net_config::edit::RouteEdit;
 
-pub use node_set::{CreateError, Node, NodeSet, Options, Recorded, create, sent_to};
+pub use node_set::{CreateError, Node, NodeSet, Options, Recorded, create};

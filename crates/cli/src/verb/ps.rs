@@ -13,9 +13,8 @@ use crate::output;
 use crate::render::quantity;
 use crate::render::table::{Align, Table};
 use crate::verb::Outcome;
-use crate::verb::service::render_services;
 
-/// List nodes and programs of a live run, and its services
+/// List nodes and programs of a live run
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// List all live runs of this user instead, in whatever folder, as `ls` does
@@ -115,11 +114,7 @@ fn render(status: &RunStatus) -> String {
         }
     }
     let elapsed = quantity::span(Span::from_nanos(status.elapsed_ns));
-    let services = match &status.services[..] {
-        [] => String::new(),
-        services => format!("\n{}", render_services(services)),
-    };
-    format!("{}, {elapsed} after it began\n{}{services}", status.name, table.render(""))
+    format!("{}, {elapsed} after it began\n{}", status.name, table.render(""))
 }
 
 /// A node's name and addresses are shown once.
@@ -175,7 +170,6 @@ mod tests {
                     programs: vec![],
                 },
             ],
-            services: Vec::new(),
         };
         assert_eq!(
             render(&status),

@@ -79,12 +79,7 @@ fn status(name: &str) -> RunStatus {
         limits: NodeLimits::default(),
         programs: Vec::new(),
     };
-    RunStatus {
-        name: name.into(),
-        elapsed_ns: 1_000_000_000,
-        nodes: vec![node],
-        services: Vec::new(),
-    }
+    RunStatus { name: name.into(), elapsed_ns: 1_000_000_000, nodes: vec![node] }
 }
 
 fn windtunnel(folder: &Path, arguments: &[&str]) -> Command {

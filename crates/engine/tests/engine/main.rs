@@ -20,7 +20,6 @@ mod red;
 mod remote;
 mod routers;
 mod routes;
-mod services;
 mod support;
 mod traces;
 mod trains;

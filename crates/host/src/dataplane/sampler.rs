@@ -11,7 +11,6 @@ use windtunnel_trace::series::Series;
 
 use super::meter::Meter;
 use super::phase::Phases;
-use super::services::Redirections;
 use super::tally::{LateInterval, Tally};
 use lane::{LaneSampler, difference, phase_of, row_of};
 
@@ -204,7 +203,6 @@ impl Sampler {
         let tally = Tally {
             lanes: lanes.collect(),
             routers: routers.map(|router| *engine.router(router)).collect(),
-            services: Redirections::of(engine, plan),
             flows: self.meter.finish(),
             departures: self.departures,
             late,

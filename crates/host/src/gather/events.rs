@@ -65,8 +65,7 @@ fn is_from_one_part(what: &EventKind) -> bool {
         | EventKind::LinkState { .. }
         | EventKind::LinkFlap { .. }
         | EventKind::Partitioned { .. }
-        | EventKind::Healed
-        | EventKind::ServiceSet { .. } => false,
+        | EventKind::Healed => false,
         // Several reroutes by themselves are several, and not at the same time on all machines.
         _ => true,
     }

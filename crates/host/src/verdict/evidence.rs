@@ -10,7 +10,6 @@ use crate::devices::DeviceDrops;
 use crate::echo::{EchoResults, Probe};
 use crate::ending::Ending;
 use crate::freeze::Freezes;
-use crate::live::ServicesEnded;
 use crate::node_limits::{Account, Bound};
 use crate::output::Carried;
 use crate::part::results::Results;
@@ -43,8 +42,6 @@ pub(crate) struct Evidence<'a> {
     /// What limited nodes had.
     pub(crate) limits: &'a [Account],
     pub(crate) bounds: &'a [Bound],
-    /// What was seen of the replicas of services.
-    pub(crate) services: &'a ServicesEnded,
     /// Lateness above this counts as late.
     pub(crate) late_above: Span,
     /// Packets that devices dropped.

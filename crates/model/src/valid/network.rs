@@ -75,8 +75,7 @@ fn names(plan: &Plan) -> Result<(), Invalid> {
         })?;
     }
     let reservations = plan.reservations.iter().map(|it| &it.name);
-    let services = plan.services.iter().map(|it| &it.name);
-    unique(vertices.map(|(text, _)| text).chain(reservations).chain(services))?;
+    unique(vertices.map(|(text, _)| text).chain(reservations))?;
     unique(links)
 }
 

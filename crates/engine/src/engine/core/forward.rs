@@ -8,29 +8,20 @@ use crate::engine::{Departure, Express};
 use crate::network::{Addressing, End};
 use crate::packet::{Packet, Shape};
 use crate::records::{RouterReason, Tag};
-use crate::router::{Refusal, Verdict};
-use crate::tunnel::Tunnel;
-
-use super::redirect::Judgement;
+use crate::router::{self, Verdict};
 
 impl Core {
-    /// Brings a frame as far as lanes let it pass at once; copies it where one does not. It may be in
-    /// a tunnel that begins at its node.
+    /// Brings a frame as far as lanes let it pass at once; copies it where one does not.
     #[inline]
     pub(crate) fn enter(
         &mut self,
         now: Time,
         port: PortId,
-        (vnet, mut shape): (vnet::Header, Shape),
-        mut tunnel: Option<Tunnel>,
+        (vnet, shape): (vnet::Header, Shape),
         frame: &mut [u8],
     ) -> Option<Express> {
         let mut lane = self.network.lane_of(port);
         let mut came_by = None;
-        if let Some(entered) = &tunnel {
-            shape = shape.longer(entered.overhead);
-            self.work.recorder.lengthen_entering(entered.overhead);
-        }
         while self.chains[lane.index()].is_clear(now, &shape) {
             let chain = &self.chains[lane.index()];
             let next = match self.network.end(lane) {
@@ -40,9 +31,6 @@ impl Core {
                 End::Node { port: to, .. }
                     if !self.here[to.index()] && !chain.is_free(now, port) =>
                 {
-                    break;
-                }
-                End::Node { port: to, .. } if self.is_wrapped_for(to, frame, tunnel.as_ref()) => {
                     break;
                 }
                 End::Node { port, addresses } => {
@@ -59,64 +47,44 @@ impl Core {
                     }
                     None => break,
                 },
-                End::Router(id) => {
-                    match self.route_at_once(now, id, lane, (frame, &shape), tunnel.as_ref()) {
-                        Some((next, entered)) => {
-                            let (chain, work) = (&mut self.chains[lane.index()], &mut self.work);
-                            chain.pass(now, &shape, frame, &mut work.recorder);
-                            self.routers[id.index()].forwarded += u64::from(shape.count);
-                            if let Some(entered) = entered {
-                                shape = shape.longer(entered.overhead);
-                                work.recorder.lengthen_entering(entered.overhead);
-                                tunnel = Some(entered);
-                            }
-                            next
-                        }
-                        None => break,
+                End::Router(id) => match self.route_at_once(now, id, lane, frame) {
+                    Some(next) => {
+                        let (chain, work) = (&mut self.chains[lane.index()], &mut self.work);
+                        chain.pass(now, &shape, frame, &mut work.recorder);
+                        self.routers[id.index()].forwarded += u64::from(shape.count);
+                        next
                     }
-                }
+                    None => break,
+                },
             };
             (came_by, lane) = (Some(lane), next);
         }
-        self.copy_in(now, lane, (port, came_by, tunnel), (vnet, shape), frame);
+        self.copy_in(now, lane, (port, came_by), (vnet, shape), frame);
         None
     }
 
     /// The lane on which a router sends a frame on, now and changed, where nothing else is to be
-    /// done; and the tunnel that it enters there.
+    /// done.
     fn route_at_once(
         &mut self,
         now: Time,
         id: RouterId,
         lane: Lane,
-        (frame, shape): (&mut [u8], &Shape),
-        tunnel: Option<&Tunnel>,
-    ) -> Option<(Lane, Option<Tunnel>)> {
+        frame: &mut [u8],
+    ) -> Option<Lane> {
         if !self.is_for_router(lane, frame) {
             return None;
         }
-        let (next, entered) = match self.judge(now, id, frame, (tunnel, None)) {
-            Judgement::Plain(Verdict::Forward(next)) => (next, None),
-            Judgement::Redirect(Verdict::Forward(next), tunnel, hit) => (next, Some((tunnel, hit))),
-            _ => return None,
-        };
-        let within = entered.as_ref().map(|(tunnel, _)| tunnel).or(tunnel);
-        if !self.address_next(now, next, frame, within) || hop::decrement_ttl(frame).is_err() {
+        let Verdict::Forward(next) = router::decide(&mut self.network, id, frame) else {
             return None;
-        }
-        if let Some((_, hit)) = entered {
-            self.count_hit(id, hit, shape);
-        }
-        Some((next, entered.map(|(tunnel, _)| tunnel)))
+        };
+        (self.address_next(now, next, frame) && hop::decrement_ttl(frame).is_ok()).then_some(next)
     }
 
     /// Puts a packet on a lane at the time of its first segment.
     #[inline]
     pub(crate) fn offer(&mut self, now: Time, lane: Lane, packet: Packet) {
         let chain = &mut self.chains[lane.index()];
-        if packet.tunnel.is_some_and(|tunnel| tunnel.fragments) && !chain.takes_all(&packet.shape) {
-            return self.offer_wrapped(now, lane, packet);
-        }
         let refused = chain.offer(now, packet, &mut self.work);
         if let Some(refused) = refused {
             self.report_too_big(now, lane, refused);
@@ -136,17 +104,6 @@ impl Core {
     /// Gives a packet to the node at the end of `lane`, or to the sender to that node's machine.
     #[inline]
     pub(super) fn deliver(&mut self, now: Time, lane: Lane, packet: Packet) {
-        if let End::Node { port, .. } = self.network.end(lane)
-            && (packet.tunnel.is_some() || self.is_wrapped_for(port, packet.frame(), None))
-        {
-            return self.leave_tunnel(now, port, lane, packet);
-        }
-        self.hand_out(now, lane, packet);
-    }
-
-    /// Gives a packet to the node at the end of `lane` as it is.
-    #[inline]
-    pub(super) fn hand_out(&mut self, now: Time, lane: Lane, packet: Packet) {
         let End::Node { port, addresses } = self.network.end(lane) else {
             return packet.discard(&mut self.work.pool);
         };
@@ -162,7 +119,7 @@ impl Core {
         &mut self,
         now: Time,
         lane: Lane,
-        (origin, came_by, tunnel): (PortId, Option<Lane>, Option<Tunnel>),
+        (origin, came_by): (PortId, Option<Lane>),
         (vnet, shape): (vnet::Header, Shape),
         frame: &[u8],
     ) {
@@ -170,8 +127,6 @@ impl Core {
             Some(buf) => {
                 let mut packet = Packet::new(buf, vnet, shape, now, &mut self.work.pool);
                 (packet.origin, packet.came_by) = (Some(origin), came_by);
-                // Its shape and tag have the tunnel's header already.
-                packet.tunnel = tunnel;
                 packet.tag = self.work.recorder.entering();
                 packet.sender = self.work.sender;
                 self.offer(now, lane, packet);
@@ -192,23 +147,10 @@ impl Core {
         {
             return packet.discard(&mut self.work.pool);
         }
-        let way = (packet.tunnel.as_ref(), packet.aim);
-        let verdict = match self.judge(now, id, packet.frame(), way) {
-            Judgement::Plain(verdict) => verdict,
-            Judgement::Redirect(verdict, tunnel, hit) => {
-                self.enter_tunnel(id, &mut packet, (tunnel, hit));
-                verdict
-            }
-            Judgement::Keep => return self.keep(now, id, packet),
-            Judgement::Detour(verdict, tunnel) => {
-                packet.enter(tunnel);
-                verdict
-            }
-            Judgement::Lost(service, on_loss) => {
-                return self.drop_lost(now, id, packet, (service, on_loss));
-            }
-        };
-        let refused = match verdict {
+        let segments = u64::from(packet.shape.count);
+        let verdict = router::decide(&mut self.network, id, packet.frame());
+        let counters = &mut self.routers[id.index()];
+        match verdict {
             Verdict::Forward(next) => {
                 let forwarded = hop::decrement_ttl(packet.settled(&mut self.work.pool).0);
                 debug_assert!(forwarded.is_ok(), "the verdict has looked at the TTL");
@@ -216,32 +158,33 @@ impl Core {
             }
             Verdict::Echo => return self.echo(now, id, packet),
             Verdict::Refuse(refusal) => {
-                self.note_refusal(id, refused_because(refusal), &packet);
+                let reason = match refusal {
+                    router::Refusal::Expired => {
+                        counters.ttl_expired += segments;
+                        RouterReason::TtlExpired
+                    }
+                    router::Refusal::NoRoute | router::Refusal::NoHost => {
+                        counters.no_route += segments;
+                        RouterReason::NoRoute
+                    }
+                    router::Refusal::NoPort => {
+                        counters.not_forwarded += segments;
+                        RouterReason::NotForwarded
+                    }
+                };
+                self.work.recorder.note_refusal(reason, &packet);
                 self.report(now, id, refusal.kind(), &packet);
-                None
             }
-            Verdict::Malformed => Some(RouterReason::Malformed),
-            Verdict::Ignore if self.relay(now, id, &packet) => None,
-            Verdict::Ignore | Verdict::Service => Some(RouterReason::NotForwarded),
-        };
-        if let Some(reason) = refused {
-            self.note_refusal(id, reason, &packet);
+            Verdict::Malformed => {
+                counters.malformed += segments;
+                self.work.recorder.note_refusal(RouterReason::Malformed, &packet);
+            }
+            Verdict::Ignore => {
+                counters.not_forwarded += segments;
+                self.work.recorder.note_refusal(RouterReason::NotForwarded, &packet);
+            }
         }
         packet.discard(&mut self.work.pool);
-    }
-
-    /// Counts and records that a router drops a packet.
-    pub(super) fn note_refusal(&mut self, id: RouterId, reason: RouterReason, packet: &Packet) {
-        let counters = &mut self.routers[id.index()];
-        let counter = match reason {
-            RouterReason::TtlExpired => &mut counters.ttl_expired,
-            RouterReason::NoRoute => &mut counters.no_route,
-            RouterReason::NotForwarded => &mut counters.not_forwarded,
-            RouterReason::Malformed => &mut counters.malformed,
-            RouterReason::ReplicaLost => &mut counters.replica_lost,
-        };
-        *counter += u64::from(packet.shape.count);
-        self.work.recorder.note_refusal(reason, packet);
     }
 
     /// What is recorded of a packet that the network itself sends now.
@@ -266,14 +209,6 @@ impl Core {
             self.work.recorder.note_refusal(RouterReason::NotForwarded, &packet);
             packet.discard(&mut self.work.pool);
         }
-    }
-}
-
-fn refused_because(refusal: Refusal) -> RouterReason {
-    match refusal {
-        Refusal::Expired => RouterReason::TtlExpired,
-        Refusal::NoRoute | Refusal::NoHost => RouterReason::NoRoute,
-        Refusal::NoPort => RouterReason::NotForwarded,
     }
 }
 
