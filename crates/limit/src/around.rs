@@ -5,9 +5,11 @@
 //! other process beside them, as a group of which groups inside are limited has no processes
 //! (Documentation/admin-guide/cgroup-v2.rst, "No Internal Process Constraint").
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use windtunnel_sys::process::Pid;
 
@@ -15,8 +17,8 @@ use crate::choice::Choice;
 use crate::group::{Bounds, Group};
 use crate::mechanism::Mechanism;
 use crate::place::Resource;
-use crate::tree::Tree;
-use crate::way::{self, Emptied};
+use crate::tree::{self, Tree};
+use crate::way::{self, Emptied, ROUNDS_MAX};
 
 /// The way of processes that run already into a control group, and out of it. Dropping it puts them
 /// back; what limits them ends with the group itself.
@@ -43,7 +45,15 @@ impl Around {
         if living.any(|pid| group_of(pid).is_ok_and(|other| other != own)) {
             return Err(io::Error::other("its processes are in several control groups"));
         }
-        let is_inside = |pid: u32| tree.walk().into_iter().any(|member| number(member) == pid);
+        let walked = || tree.walk().into_iter().map(number).collect::<BTreeSet<u32>>();
+        let known = RefCell::new(all.iter().map(|pid| number(*pid)).collect::<BTreeSet<u32>>());
+        let is_inside = |pid: u32| {
+            if !known.borrow().contains(&pid) {
+                // It may have been made since.
+                *known.borrow_mut() = walked();
+            }
+            known.borrow().contains(&pid)
+        };
         let (choice, emptied) = Choice::around(root, &is_inside)?;
         let around = Around { choice, folders: Vec::new(), emptied };
         let is_useful = wanted.iter().any(|resource| around.mechanism(*resource).is_some());
@@ -76,8 +86,13 @@ impl Around {
     /// # Errors
     /// What the kernel says.
     pub fn gather(&self, tree: &Tree) -> io::Result<()> {
+        // Each by itself: what a process makes between two of these is in the first alone.
+        self.folders.iter().try_for_each(|folder| Around::gather_into(folder, tree))
+    }
+
+    fn gather_into(folder: &Path, tree: &Tree) -> io::Result<()> {
         for _ in 0..ROUNDS_MAX {
-            let inside = self.folders.first().map_or(Ok(Vec::new()), |it| way::processes(it))?;
+            let inside = way::processes(folder)?;
             let all = tree.walk().into_iter().map(number);
             let outside: Vec<u32> = all.filter(|pid| !inside.contains(pid)).collect();
             // One that has ended, and is yet to be waited for, cannot be moved.
@@ -85,11 +100,7 @@ impl Around {
             if outside.is_empty() {
                 return Ok(());
             }
-            let every =
-                self.folders.iter().flat_map(|folder| outside.iter().map(move |it| (folder, it)));
-            for (folder, pid) in every {
-                way::put(folder, *pid)?;
-            }
+            outside.into_iter().try_for_each(|pid| way::put(folder, pid))?;
         }
         Err(io::Error::other("its processes are made faster than they can be moved"))
     }
@@ -129,14 +140,11 @@ fn number(pid: Pid) -> u32 {
     pid.as_raw_nonzero().get().unsigned_abs()
 }
 
-/// Whether a process runs.
+/// Whether a process runs: also one whose first thread alone has ended.
 fn lives(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| !tree::has_ended(pid))
 }
-
-/// How often processes that are made meanwhile are moved as well.
-const ROUNDS_MAX: u32 = 1000;
 
 #[cfg(test)]
 mod tests {
@@ -150,7 +158,7 @@ mod tests {
         let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut child = Command::new("sh").args(["-c", "sleep 100 & wait"]).spawn().unwrap();
         let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-        let tree = Tree::of(pid, None);
+        let tree = Tree::of(pid);
         while tree.walk().len() < 2 {
             std::thread::yield_now();
         }

@@ -10,7 +10,9 @@ use std::os::fd::OwnedFd;
 use windtunnel_sys::marks::Marks;
 use windtunnel_sys::namespace::{self, Flags, Fork};
 use windtunnel_sys::process::{self, Pid, Signal};
-use windtunnel_sys::{signal, unix};
+use windtunnel_sys::unix;
+
+use crate::outliving;
 
 /// The guard of the calling process. Dropping it ends it.
 #[derive(Debug)]
@@ -79,10 +81,7 @@ impl Drop for Guard {
 
 /// The guard's life: whether it was dismissed.
 fn guard(theirs: &OwnedFd, marks: &Marks) -> bool {
-    // It works without any of these.
-    let _ = process::begin_session();
-    let _ = process::set_name("limit-guard");
-    let _ = signal::block(&ENDING);
+    outliving::begin("limit-guard");
     let is_dismissed = loop {
         match unix::receive(theirs, &mut [0; 1]) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -95,14 +94,3 @@ fn guard(theirs: &OwnedFd, marks: &Marks) -> bool {
     }
     is_dismissed
 }
-
-/// What a user sends to all processes of this program.
-const ENDING: [Signal; 7] = [
-    Signal::INT,
-    Signal::TERM,
-    Signal::HUP,
-    Signal::QUIT,
-    Signal::USR1,
-    Signal::USR2,
-    Signal::TSTP,
-];

@@ -26,6 +26,7 @@
 //! | [`worker`] | [`Worker`]: a thread of the init whose time is the programs' |
 //! | [`place`] | [`Resource`]: what groups limit, and the folders in which they are made |
 //! | `hierarchy` (private) | where control groups can be made |
+//! | `outliving` (private) | what a process does first that has to outlive the one that forked it |
 //! | `owner` (private) | to which process a group belongs |
 
 pub mod around;
@@ -38,6 +39,7 @@ pub mod group;
 pub mod guard;
 mod hierarchy;
 pub mod mechanism;
+mod outliving;
 mod owner;
 pub mod per_process;
 pub mod place;

@@ -17,7 +17,7 @@ mod state;
 
 use std::collections::BTreeSet;
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use windtunnel_sys::clock;
 use windtunnel_sys::process::{self, Pid, Signal};
@@ -33,7 +33,7 @@ pub struct Tree {
     members: Mutex<Members>,
     /// Processes that may not be signalled.
     foreign: Mutex<BTreeSet<i32>>,
-    guard: Option<Guard>,
+    guard: OnceLock<Guard>,
 }
 
 impl Tree {
@@ -42,16 +42,21 @@ impl Tree {
     pub fn new(guard: Option<Guard>) -> Tree {
         let walker = Walker::new(guard.as_ref().map(Guard::pid));
         let (members, foreign) = (Mutex::default(), Mutex::default());
-        Tree { walker, members, foreign, guard }
+        Tree { walker, members, foreign, guard: guard.map(OnceLock::from).unwrap_or_default() }
     }
 
-    /// A process that is no child of this one, with all below it, which is stopped and continued only
-    /// with a guard.
+    /// A process that is no child of this one, with all below it. It is stopped and continued only with
+    /// a guard, which it may be given later.
     #[must_use]
-    pub fn of(root: Pid, guard: Option<Guard>) -> Tree {
+    pub fn of(root: Pid) -> Tree {
         let walker = Walker::of(root);
         let members = Mutex::new(Members::of_other(&walker));
-        Tree { walker, members, foreign: Mutex::default(), guard }
+        Tree { walker, members, foreign: Mutex::default(), guard: OnceLock::new() }
+    }
+
+    /// It has a guard from now on, unless it had one.
+    pub fn set_guard(&self, guard: Guard) {
+        let _ = self.guard.set(guard);
     }
 
     /// The shell with job control whose foreground job a process is: where the process is stopped, such
@@ -69,7 +74,7 @@ impl Tree {
     /// Whether no process is left that runs.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.processes().into_iter().all(|pid| State::of(pid).is_none_or(|it| it.has_ended()))
+        self.processes().into_iter().all(has_ended)
     }
 
     /// Its processes: those of a moment ago, if no longer has passed than they could do much in.
@@ -92,7 +97,7 @@ impl Tree {
 
     /// Nothing is stopped, and nothing is to be undone should this process be killed.
     pub fn dismiss_guard(&self) {
-        if let Some(guard) = &self.guard {
+        if let Some(guard) = self.guard.get() {
             guard.dismiss();
         }
     }
@@ -151,7 +156,7 @@ impl Tree {
     }
 
     fn note(&self, pid: Pid, stopped: bool) {
-        if let Some(guard) = &self.guard {
+        if let Some(guard) = self.guard.get() {
             guard.note(pid, stopped);
         }
     }
@@ -159,6 +164,11 @@ impl Tree {
     fn members(&self) -> MutexGuard<'_, Members> {
         lock(&self.members)
     }
+}
+
+/// Whether all threads of a process have ended, or there is none.
+pub(crate) fn has_ended(process: Pid) -> bool {
+    State::of(process).is_none_or(|state| state.has_ended())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -18,22 +18,34 @@ use crate::place::has_word;
 /// # Errors
 /// If other processes are in it, or it is threaded already.
 pub(crate) fn clear(folder: &Path, leaf: &str) -> io::Result<()> {
-    let kind = match fs::read_to_string(folder.join("cgroup.type")) {
-        Ok(kind) => kind,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    if kind.trim() != "domain" {
-        let why = format!("it is `{}`, and groups below cannot be entered", kind.trim());
-        return Err(io::Error::new(ErrorKind::ResourceBusy, why));
+    if !is_below_the_top(folder)? {
+        return Ok(());
     }
-    let inside = fs::read_to_string(folder.join("cgroup.procs"))?;
-    let mut inside = inside.split_ascii_whitespace();
-    match (inside.next(), inside.next()) {
-        (None, _) => Ok(()),
-        (Some(only), None) if only == std::process::id().to_string() => move_into(folder, leaf),
-        _ => Err(io::Error::new(ErrorKind::ResourceBusy, "other processes are in it")),
+    match processes(folder)?.as_slice() {
+        [] => Ok(()),
+        [only] if *only == std::process::id() => move_into(folder, leaf),
+        _ => Err(has_others()),
     }
+}
+
+/// Whether it is not the group at the top, which may have processes beside groups that limit something.
+///
+/// # Errors
+/// If no process can enter groups below.
+fn is_below_the_top(folder: &Path) -> io::Result<bool> {
+    match fs::read_to_string(folder.join("cgroup.type")) {
+        Ok(kind) if kind.trim() == "domain" => Ok(true),
+        Ok(kind) => {
+            let why = format!("it is `{}`, and groups below cannot be entered", kind.trim());
+            Err(io::Error::new(ErrorKind::ResourceBusy, why))
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn has_others() -> io::Error {
+    io::Error::new(ErrorKind::ResourceBusy, "other processes are in it")
 }
 
 /// A group of version 2 whose processes are in one below of it meanwhile. Dropping it puts them back.
@@ -55,21 +67,18 @@ impl Emptied {
         leaf: &str,
         is_inside: &dyn Fn(u32) -> bool,
     ) -> io::Result<Option<Emptied>> {
-        let kind = match fs::read_to_string(folder.join("cgroup.type")) {
-            Ok(kind) => kind,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let others = || io::Error::new(ErrorKind::ResourceBusy, "other processes are in it");
-        if kind.trim() != "domain" || !processes(folder)?.into_iter().all(is_inside) {
-            return Err(others());
+        if !is_below_the_top(folder)? {
+            return Ok(None);
+        }
+        if !processes(folder)?.into_iter().all(is_inside) {
+            return Err(has_others());
         }
         let leaf = folder.join(leaf);
         let given = fs::read_to_string(folder.join("cgroup.subtree_control"))?;
         fs::create_dir(&leaf)?;
         let emptied = Emptied { folder: folder.to_owned(), leaf, given };
         let is_empty = move_all(&emptied.folder, &emptied.leaf, is_inside)?;
-        if is_empty { Ok(Some(emptied)) } else { Err(others()) }
+        if is_empty { Ok(Some(emptied)) } else { Err(has_others()) }
     }
 
     /// Where the processes of the group are.
@@ -147,7 +156,7 @@ fn move_into(folder: &Path, leaf: &str) -> io::Result<()> {
 }
 
 /// How often processes that are made meanwhile are moved as well.
-const ROUNDS_MAX: u32 = 1000;
+pub(crate) const ROUNDS_MAX: u32 = 1000;
 /// "No such process", of errno(3).
 const ESRCH: i32 = 3;
 

@@ -11,7 +11,7 @@ use std::ptr;
 
 use rustix::process::Pid;
 
-pub use registers::{Registers, is_restart};
+pub use registers::Registers;
 
 /// Whether the registers of threads are known on this architecture.
 pub const SUPPORTED: bool = cfg!(target_arch = "x86_64");

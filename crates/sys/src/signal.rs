@@ -1,4 +1,6 @@
-//! Signals as something to read. Source: signalfd(2), pthread_sigmask(3).
+//! Signals as something to read, and those of other threads. Source: signalfd(2), pthread_sigmask(3).
+
+mod sets;
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -6,6 +8,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::process::{Pid, Signal};
 
 use crate::ffi::check;
+
+pub use sets::Sets;
 
 /// Signals to the process (or the thread that opened it), read instead of handled. Nonblocking.
 ///

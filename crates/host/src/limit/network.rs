@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 
-use windtunnel_limit::Keeper;
 use windtunnel_limit::attach::keeper::{Attached, Order};
+use windtunnel_limit::{Keeper, Ledger};
 use windtunnel_sys::capability;
 use windtunnel_sys::process::{Pid, SpawnPlan};
 use windtunnel_sys::seccomp::{self, Filter};
@@ -36,13 +36,9 @@ impl Network {
         let (moves, judges) = (wanted.moves(), !wanted.connect.is_empty());
         let place = (moves && !judges).then(Place::make).transpose();
         let place = place.map_err(system("give programs the library"))?;
-        let region = shared.region_again().map_err(system("map the file of a limit"))?;
         let door = place.as_ref().map(Place::make_door).transpose();
         let door = door.map_err(system("give programs a door for listeners"))?;
-        let judge = judges.then(|| Judge::of(wanted.connect.clone()));
-        let terms = Terms { judge, moves, ledger: None };
-        let supervision = Supervision::start(region, door, terms);
-        let supervision = supervision.map_err(system("look at the calls of programs"))?;
+        let supervision = supervise(wanted, shared, door, None)?;
         seccomp::refuse_hidden_ways().map_err(system("refuse io_uring to programs"))?;
         if judges {
             seccomp::refuse_other_ways().map_err(system("refuse sockets of packets"))?;
@@ -58,14 +54,9 @@ impl Network {
         root: Pid,
     ) -> Result<(Network, Attached), LimitError> {
         let (moves, confines) = (wanted.moves(), !wanted.connect.is_empty());
-        let region = shared.region_again().map_err(system("map the file of a limit"))?;
-        let judge = confines.then(|| Judge::of(wanted.connect.clone()));
-        let terms = Terms { judge, moves, ledger: Some(keeper.ledger().clone()) };
         // It answers from the first call on.
-        let supervision = Supervision::start(region, Some(door), terms);
-        let supervision = supervision.map_err(system("look at the calls of programs"))?;
-        let filter = if moves { Filter::Bytes } else { Filter::Destinations };
-        let attached = keeper.attach(Order { root, filter, confines });
+        let supervision = supervise(wanted, shared, Some(door), Some(keeper.ledger().clone()))?;
+        let attached = keeper.attach(Order { root, filter: filter(moves), confines });
         let network = Network { place: None, supervision, moves, keeper: Some(keeper) };
         match attached {
             Ok(attached) => Ok((network, attached)),
@@ -105,7 +96,7 @@ impl Network {
             return;
         }
         plan.supervisor = Some(self.supervision.socket());
-        plan.filter = if self.moves { Filter::Bytes } else { Filter::Destinations };
+        plan.filter = filter(self.moves);
         plan.must_show = judges;
         // What a filter needs of a user without rights.
         plan.no_new_privs = !capability::effective().is_ok_and(|has| has.sys_admin);
@@ -117,4 +108,22 @@ impl Network {
     pub(super) fn finish(self) -> Refused {
         self.supervision.finish()
     }
+}
+
+/// The thread that looks at calls. Listeners come by the door.
+fn supervise(
+    wanted: &Wanted,
+    shared: &Shared,
+    door: Option<OwnedFd>,
+    ledger: Option<Ledger>,
+) -> Result<Supervision, LimitError> {
+    let region = shared.region_again().map_err(system("map the file of a limit"))?;
+    let judge = (!wanted.connect.is_empty()).then(|| Judge::of(wanted.connect.clone()));
+    let terms = Terms { judge, moves: wanted.moves(), ledger };
+    Supervision::start(region, door, terms).map_err(system("look at the calls of programs"))
+}
+
+/// Which calls are shown.
+fn filter(moves: bool) -> Filter {
+    if moves { Filter::Bytes } else { Filter::Destinations }
 }

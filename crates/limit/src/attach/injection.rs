@@ -13,6 +13,7 @@ use std::time::Duration;
 use windtunnel_sys::clock;
 use windtunnel_sys::process::{self, Pid, Signal};
 use windtunnel_sys::ptrace::{Registers, Stop, Tracee};
+use windtunnel_sys::signal;
 
 use super::stopped::{self, Stopped, mended};
 
@@ -41,7 +42,8 @@ impl Injection {
         let ended = || io::Error::new(io::ErrorKind::NotFound, "it has ended");
         let (tracee, registers) = in_call.or(all.first()).cloned().ok_or_else(ended)?;
         let mask = tracee.signal_mask()?;
-        let waits_with_mask = blocked(tracee.thread()).is_some_and(|now| now != mask);
+        let waits_with_mask =
+            signal::Sets::of(tracee.thread()).is_ok_and(|sets| sets.blocked != mask);
         let before = out_of_sequence(&tracee, registers);
         let (deferred, pid) = (Vec::new(), process.pid);
         tracee.set_signal_mask(u64::MAX)?;
@@ -172,13 +174,6 @@ fn executable(line: &str) -> Option<(bool, u64, u64)> {
     let is_code = permissions.starts_with('r') && permissions.contains('x');
     let is_vsyscall = line.ends_with("[vsyscall]");
     (is_code && !is_vsyscall).then_some((line.ends_with("[vdso]"), address(from)?, address(to)?))
-}
-
-/// The signals that a thread blocks now.
-fn blocked(thread: Pid) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{}/status", thread.as_raw_nonzero())).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("SigBlk:"))?;
-    u64::from_str_radix(line.trim(), 16).ok()
 }
 
 /// The instruction of x86-64.

@@ -10,15 +10,16 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use windtunnel_sys::namespace::{self, Flags, Fork};
-use windtunnel_sys::process::{self, Pid, Signal};
+use windtunnel_sys::process::{self, Pid};
 use windtunnel_sys::seccomp::running::filter_for;
 use windtunnel_sys::seccomp::{Filter, Handover, Listener};
-use windtunnel_sys::{clock, descriptor, limits, poll, signal, socket, unix};
+use windtunnel_sys::{clock, descriptor, limits, poll, socket, unix};
 
 use super::install::{Installed, Prepared};
 use super::ledger::{LISTENERS_MAX, Ledger};
 use super::stopped::Stopped;
 use super::{Refusal, candidate};
+use crate::outliving;
 use crate::tree::Tree;
 
 /// The keeper of the calling process. Dropping it leaves the programs to it.
@@ -107,10 +108,8 @@ struct Work {
 
 impl Work {
     fn run(mut self) {
-        // It works without any of these.
-        let _ = process::begin_session();
-        let _ = process::set_name("limit-keeper");
-        let _ = signal::block(&ENDING);
+        outliving::begin("limit-keeper");
+        // It works without either of these.
         let _ = std::env::set_current_dir("/");
         let _ = limits::raise_open_files();
         // Who waits for the end of the caller's output must not wait for this process.
@@ -135,7 +134,7 @@ impl Work {
     }
 
     fn attach(&mut self, order: Order) -> Result<Attached, Refusal> {
-        let tree = Tree::of(order.root, None);
+        let tree = Tree::of(order.root);
         for pid in tree.walk() {
             candidate::check(pid)?;
         }
@@ -143,6 +142,7 @@ impl Work {
         let mut stopped = Vec::new();
         let attached = stop_all(&tree, &mut stopped).and_then(|()| self.install(order, &stopped));
         stopped.iter().for_each(Stopped::release);
+        stopped.iter().for_each(Stopped::release_restless);
         let stopped_ns = clock::monotonic_ns().saturating_sub(began_ns);
         attached.map(|processes| Attached { processes, stopped_ns })
     }
@@ -229,7 +229,7 @@ impl Work {
         }
         let paced = self.ledger.paced();
         if !paced.is_empty() {
-            let all = Tree::of(root, None).walk();
+            let all = Tree::of(root).walk();
             all.into_iter().for_each(|pid| unpace(pid, &paced));
         }
     }
@@ -267,7 +267,9 @@ fn stop_all(tree: &Tree, stopped: &mut Vec<Stopped>) -> Result<(), Refusal> {
         let new: Vec<Pid> = all.into_iter().filter(|pid| !is_known(pid)).collect();
         let before = stopped.len();
         for pid in new {
-            stopped.extend(Stopped::of(pid, late_ns)?);
+            let (process, outcome) = Stopped::of(pid, late_ns);
+            stopped.extend(process);
+            outcome?;
         }
         if stopped.len() == before {
             return Ok(());
@@ -338,16 +340,6 @@ fn read_answer(bytes: &[u8]) -> Option<Result<Attached, Refusal>> {
     Some(Err(Refusal { process, name: part(), why: part(), hint: part() }))
 }
 
-/// What a user sends to all processes of this program.
-const ENDING: [Signal; 7] = [
-    Signal::INT,
-    Signal::TERM,
-    Signal::HUP,
-    Signal::QUIT,
-    Signal::USR1,
-    Signal::USR2,
-    Signal::TSTP,
-];
 const ORDER_BYTES: usize = 6;
 const ANSWER_BYTES_MAX: usize = 4096;
 const GOOD: u8 = 1;

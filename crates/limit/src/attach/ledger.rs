@@ -24,6 +24,8 @@ pub struct Notes {
     free: Vec<usize>,
     /// Where a call is noted.
     places: std::collections::BTreeMap<(usize, u64), usize>,
+    /// The same of streams.
+    free_paced: Vec<usize>,
     paced: std::collections::BTreeMap<u64, usize>,
 }
 
@@ -40,9 +42,14 @@ impl Ledger {
     /// For the process that answers calls.
     #[must_use]
     pub fn notes(&self) -> Notes {
-        let free = (0..CALLS_MAX).rev().collect();
         let (places, paced) = Default::default();
-        Notes { ledger: self.clone(), free, places, paced }
+        Notes {
+            ledger: self.clone(),
+            free: (0..CALLS_MAX).rev().collect(),
+            places,
+            free_paced: (0..PACED_MAX).rev().collect(),
+            paced,
+        }
     }
 
     /// The last call that was taken from a listener.
@@ -99,13 +106,27 @@ impl Notes {
         }
     }
 
-    /// The kernel paces the stream of a socket by this rate; 0: it does not any more.
+    /// The kernel paces the stream of a socket by this rate; 0: it does not any more, or the socket is
+    /// closed.
     pub fn pace(&mut self, cookie: u64, rate: u64) {
-        let next = self.paced.len();
-        let place = *self.paced.entry(cookie).or_insert(next % PACED_MAX);
+        let place = match self.paced.get(&cookie) {
+            Some(place) => *place,
+            None if rate == 0 => return,
+            None => {
+                // Without room it stays paced where this process is killed.
+                let Some(place) = self.free_paced.pop() else { return };
+                *self.paced.entry(cookie).or_insert(place)
+            }
+        };
         let [key, value] = self.ledger.pair(LISTENERS_MAX + 2 * CALLS_MAX, place);
         value.store(rate, Ordering::Release);
-        key.store(cookie, Ordering::Release);
+        if rate == 0 {
+            key.store(0, Ordering::Release);
+            self.paced.remove(&cookie);
+            self.free_paced.push(place);
+        } else {
+            key.store(cookie, Ordering::Release);
+        }
     }
 }
 
@@ -113,7 +134,7 @@ impl Notes {
 pub(super) const LISTENERS_MAX: usize = 4096;
 /// The most calls that are noted.
 const CALLS_MAX: usize = 1 << 15;
-/// The most streams; beyond, the first are forgotten, and stay paced.
+/// The most streams that are noted.
 const PACED_MAX: usize = 1 << 14;
 
 #[cfg(test)]
@@ -142,6 +163,21 @@ mod tests {
         assert_eq!((ledger.calls().len(), ledger.last(0)), (CALLS_MAX, count));
         (1..=count).for_each(|id| notes.answer(0, id));
         assert_eq!(ledger.calls(), []);
+    }
+
+    #[test]
+    fn streams_that_are_paced_no_more_make_room_for_others() {
+        let ledger = Ledger::new().unwrap();
+        let mut notes = ledger.notes();
+        notes.pace(1, 10);
+        for cookie in 2..2 * PACED_MAX as u64 {
+            notes.pace(cookie, 20);
+            notes.pace(cookie, 0);
+        }
+        assert_eq!(ledger.paced(), [(1, 10)]);
+        (2..2 * PACED_MAX as u64).for_each(|cookie| notes.pace(cookie, 30));
+        let paced = ledger.paced();
+        assert_eq!((paced.len(), paced[0]), (PACED_MAX, (1, 10)), "no other is lost");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::time::Duration;
 use windtunnel_sys::clock;
 use windtunnel_sys::process::Pid;
 use windtunnel_sys::ptrace::{Registers, Stop, Tracee};
+use windtunnel_sys::signal;
 
 use super::Refusal;
 use super::candidate::{self, has_ended};
@@ -26,17 +27,13 @@ pub(super) struct Stopped {
 }
 
 impl Stopped {
-    /// Stops a process; `None`: it has ended. What is not stopped at `late_ns` is a reason to refuse.
-    pub(super) fn of(pid: Pid, late_ns: u64) -> Result<Option<Stopped>, Refusal> {
+    /// Stops a process, as far as it can be; `None`: it has ended. What is not stopped at `late_ns` is a
+    /// reason to refuse.
+    pub(super) fn of(pid: Pid, late_ns: u64) -> (Option<Stopped>, Result<(), Refusal>) {
         let mut stopped = Stopped { pid, threads: Vec::new(), restless: Vec::new() };
-        match stopped.stop(late_ns) {
-            Ok(()) if stopped.threads.is_empty() => Ok(None),
-            Ok(()) => Ok(Some(stopped)),
-            Err(refusal) => {
-                stopped.release();
-                Err(refusal)
-            }
-        }
+        let outcome = stopped.stop(late_ns);
+        let has_ended = stopped.threads.is_empty() && stopped.restless.is_empty();
+        ((!has_ended).then_some(stopped), outcome)
     }
 
     /// A thread that makes more threads is stopped by then.
@@ -89,6 +86,11 @@ impl Stopped {
     /// Lets all go on, and calls that were interrupted be made again.
     pub(super) fn release(&self) {
         self.threads.iter().for_each(let_go);
+    }
+
+    /// The same of threads that stop only now, which are waited for. To be called when nothing else is
+    /// stopped any more.
+    pub(super) fn release_restless(&self) {
         let late_ns = clock::monotonic_ns().saturating_add(PATIENCE_NS);
         self.restless.iter().filter(|it| matches!(settle(it, late_ns), Ok(true))).for_each(let_go);
     }
@@ -142,13 +144,7 @@ pub(super) fn mended(
 
 /// Whether a signal is there that the program handles: it ended the call.
 fn has_signal(thread: Pid) -> bool {
-    let status = fs::read_to_string(format!("/proc/{}/status", thread.as_raw_nonzero()));
-    let status = status.unwrap_or_default();
-    let mask = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name));
-        line.and_then(|text| u64::from_str_radix(text.trim(), 16).ok()).unwrap_or(0)
-    };
-    (mask("SigPnd:") | mask("ShdPnd:")) & mask("SigCgt:") & !mask("SigBlk:") != 0
+    signal::Sets::of(thread).is_ok_and(|sets| sets.due() != 0)
 }
 
 fn is_gone(error: &io::Error) -> bool {
@@ -194,7 +190,9 @@ mod tests {
         let Ok(mut child) = command.spawn() else { return };
         io::Read::read(child.stdout.as_mut().unwrap(), &mut [0]).unwrap();
         let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-        let stopped = Stopped::of(pid, clock::monotonic_ns() + 10_000_000_000).unwrap().unwrap();
+        let (stopped, outcome) = Stopped::of(pid, clock::monotonic_ns() + 10_000_000_000);
+        outcome.unwrap();
+        let stopped = stopped.unwrap();
         assert_eq!(stopped.threads.len(), 4);
         for tracee in &stopped.threads {
             assert!(tracee.registers().unwrap().unwrap().call().is_some());
@@ -203,6 +201,8 @@ mod tests {
         assert!(stopped.threads.iter().all(|tracee| tracee.registers().is_err()));
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(Stopped::of(pid, u64::MAX).unwrap().is_none());
+        let (stopped, outcome) = Stopped::of(pid, u64::MAX);
+        outcome.unwrap();
+        assert!(stopped.is_none());
     }
 }

@@ -3,6 +3,7 @@
 use std::fs;
 
 use windtunnel_sys::process::{Pid, Signal};
+use windtunnel_sys::signal;
 
 /// The state of a process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -77,15 +78,12 @@ impl State {
         if State::of(pid).is_none_or(|state| !state.has_terminal) {
             return Vec::new();
         }
-        let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero()));
-        stops_of(&status.unwrap_or_default())
+        stops_of(signal::Sets::of(pid).unwrap_or_default())
     }
 }
 
-/// `ShdPnd:` is a set of signals as a hexadecimal number.
-fn stops_of(status: &str) -> Vec<Signal> {
-    let line = status.lines().find_map(|line| line.strip_prefix("ShdPnd:"));
-    let set = line.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).unwrap_or(0);
+fn stops_of(sets: signal::Sets) -> Vec<Signal> {
+    let set = sets.pending_for_process;
     let is_in = |signal: &Signal| set & (1 << (signal.as_raw() - 1)) != 0;
     JOB_CONTROL.into_iter().filter(is_in).collect()
 }
@@ -134,8 +132,14 @@ mod tests {
 
     #[test]
     fn pending_signals_of_job_control_are_found_and_no_others() {
-        assert_eq!(stops_of("Name:\tsh\nShdPnd:\t0000000000080000\n"), [Signal::TSTP]);
-        assert_eq!(stops_of("ShdPnd:\t0000000000740002\n"), [Signal::TTIN, Signal::TTOU]);
-        assert_eq!(stops_of("SigPnd:\t0000000000080000\n"), []);
+        assert_eq!(
+            stops_of(signal::Sets::parse("Name:\tsh\nShdPnd:\t0000000000080000\n")),
+            [Signal::TSTP]
+        );
+        assert_eq!(
+            stops_of(signal::Sets::parse("ShdPnd:\t0000000000740002\n")),
+            [Signal::TTIN, Signal::TTOU]
+        );
+        assert_eq!(stops_of(signal::Sets::parse("SigPnd:\t0000000000080000\n")), []);
     }
 }

@@ -60,14 +60,6 @@ impl Registers {
     }
 }
 
-/// Whether a result means that the kernel makes the call again by itself once the thread goes on:
-/// `ERESTARTSYS`, `ERESTARTNOINTR`, `ERESTARTNOHAND`, `ERESTART_RESTARTBLOCK` of the kernel's
-/// include/linux/errno.h.
-#[must_use]
-pub fn is_restart(result: i64) -> bool {
-    matches!(result, -514..=-512 | -516)
-}
-
 /// Places in `struct user_regs_struct`.
 const R10: usize = 7;
 const R9: usize = 8;
@@ -124,11 +116,5 @@ mod tests {
         assert!(!registers.is_64_bit());
         registers.0[CS] = 0x23;
         assert!(!registers.at(1).is_64_bit());
-    }
-
-    #[test]
-    fn only_what_the_kernel_repeats_is_a_restart() {
-        assert!([-512, -513, -514, -516].into_iter().all(is_restart));
-        assert!(![-4, 0, 1, -515, -517, -11].into_iter().any(is_restart));
     }
 }

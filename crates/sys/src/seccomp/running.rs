@@ -104,4 +104,24 @@ mod tests {
         assert_eq!(refusal(0x4000_0001, [1; 6], true), Some(13));
         assert_eq!(refusal(number::READ, [3; 6], true), None);
     }
+
+    #[test]
+    fn a_supervisor_refuses_what_the_filters_refuse_and_by_the_same_errno() {
+        let (refusals, other_ways) = (filter::refusals(), filter::other_ways());
+        let calls = [number::IO_URING_SETUP, number::SOCKET, number::SETSOCKOPT, number::READ];
+        for (call, argument) in
+            calls.into_iter().flat_map(|it| [0, 6, 17, 132, 262].map(|argument| (it, argument)))
+        {
+            for confines in [false, true] {
+                let first = answer(&refusals, HERE, call, argument);
+                let second = answer(&other_ways, HERE, call, argument);
+                let refused = [Some(first), confines.then_some(second)].into_iter().flatten();
+                let errno =
+                    refused.filter(|it| *it != ALLOW).map(|it| (it & 0xffff).cast_signed()).next();
+                let arguments = [u64::from(argument); 6];
+                let shown = Notification { id: 1, thread: 1, call, arguments };
+                assert_eq!(refusal_of(&shown, confines), errno, "{call} {argument} {confines}");
+            }
+        }
+    }
 }

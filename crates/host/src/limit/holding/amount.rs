@@ -1,7 +1,7 @@
 //! What a command has of memory, processes and descriptors.
 
 use windtunnel_limit::group::{MemoryReading, ProcessReading};
-use windtunnel_limit::watch::Allowed;
+use windtunnel_limit::watch::{Allowed, Use};
 use windtunnel_limit::{Group, Mechanism, Watch};
 
 use crate::limit::resources::AmountUse;
@@ -14,8 +14,8 @@ pub(super) struct Amounts {
     /// Processes that were ended because they were too many.
     ended: u64,
     names: Vec<String>,
-    /// Whether a watch sees to memory beside a group.
-    is_beside: bool,
+    /// What a watch has seen that sees to memory beside a group.
+    beside: Option<Use>,
     failure: Option<String>,
 }
 
@@ -35,24 +35,17 @@ impl Amounts {
         }
     }
 
-    /// Looks at what a watch has seen of what it is to watch; with `is_beside`, after a group has been
-    /// looked at that limits memory as well.
+    /// Looks at what a watch has seen of what it is to watch; with `is_beside`, a group limits memory as
+    /// well.
     pub(super) fn take(&mut self, watch: &Watch, watched: Allowed, is_beside: bool) {
-        self.is_beside = is_beside;
         if let Some(news) = watch.take() {
             self.names.extend(news.ended.into_iter().map(|(name, _)| name));
         }
         let seen = watch.now();
-        if let Some(why) = seen.failure {
-            self.fail(why);
+        if let Some(why) = &seen.failure {
+            self.fail(why.clone());
         }
-        if watched.memory.is_some() && is_beside {
-            let memory = &mut self.memory;
-            memory.used = memory.used.max(seen.memory);
-            memory.peak = memory.peak.max(seen.memory_peak);
-            memory.killed += seen.ended_for_memory;
-            memory.reclaims += seen.ended_for_memory;
-        } else if watched.memory.is_some() {
+        if watched.memory.is_some() && !is_beside {
             (self.memory.used, self.memory.peak) = (seen.memory, seen.memory_peak);
             self.memory.killed = seen.ended_for_memory;
             self.memory.reclaims = seen.ended_for_memory;
@@ -61,13 +54,24 @@ impl Amounts {
             (self.processes.count, self.processes.peak) = (seen.processes, seen.processes_peak);
             self.ended = seen.ended_for_number;
         }
+        self.beside = is_beside.then_some(seen);
     }
 
     pub(super) fn memory(&self, asked: u64, by: Mechanism) -> AmountUse {
         let MemoryReading { used, peak, reclaims, killed, .. } = self.memory;
-        let own = AmountUse { met: reclaims, ended: killed, ..self.part(asked, by) };
-        let mechanism = if self.is_beside { format!("{by} and watch") } else { own.mechanism };
-        AmountUse { mechanism, used: Some(used), peak: Some(peak), ..own }
+        let part = self.part(asked, by);
+        let own =
+            AmountUse { met: reclaims, ended: killed, used: Some(used), peak: Some(peak), ..part };
+        let Some(beside) = &self.beside else { return own };
+        AmountUse {
+            mechanism: format!("{by} and watch"),
+            met: reclaims + beside.ended_for_memory,
+            ended: killed + beside.ended_for_memory,
+            used: Some(used.max(beside.memory)),
+            peak: Some(peak.max(beside.memory_peak)),
+            names: self.names.clone(),
+            ..own
+        }
     }
 
     pub(super) fn processes(&self, asked: u64, by: Mechanism) -> AmountUse {
@@ -91,7 +95,7 @@ impl Amounts {
             peak: None,
             met: 0,
             ended: 0,
-            names: if is_watched || self.is_beside { self.names.clone() } else { Vec::new() },
+            names: if is_watched { self.names.clone() } else { Vec::new() },
             failure: self.failure.clone(),
         }
     }

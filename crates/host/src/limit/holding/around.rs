@@ -27,7 +27,7 @@ impl Holding {
     /// Chooses the mechanisms for a process and all below it, and has it enter a control group, where
     /// one can be made. To be called before this process has threads.
     pub(in crate::limit) fn around(wanted: &Resources, root: Pid) -> Result<Holding, LimitError> {
-        let tree = Arc::new(Tree::of(root, None));
+        let tree = Arc::new(Tree::of(root));
         check_rights(&tree).map_err(LimitError::NotAttached)?;
         check(wanted, &tree, root)?;
         let shared = wanted.shared();
@@ -58,11 +58,10 @@ impl Holding {
             }
         };
         let guard_pid = Some(guard.pid());
-        let tree = Arc::new(Tree::of(root, Some(guard)));
-        foreign.tree = Arc::clone(&tree);
+        foreign.tree.set_guard(guard);
         Ok(Holding {
             guard_pid,
-            tree: Some(tree),
+            tree: Some(Arc::clone(&foreign.tree)),
             foreign: Some(foreign),
             ..Holding::of(*wanted, group, mechanisms)
         })

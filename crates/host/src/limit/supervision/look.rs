@@ -13,7 +13,9 @@ use windtunnel_record::notification::call::Shown;
 use windtunnel_record::notification::process::{Processes, read_words};
 use windtunnel_record::tcp_info::state::LISTEN;
 use windtunnel_sys::limited::Limited;
+use windtunnel_sys::process::Pid;
 use windtunnel_sys::seccomp::Notification;
+use windtunnel_sys::signal;
 use windtunnel_sys::socket::{self, Kind, Protocol};
 
 use super::sockets::{Sockets, Used};
@@ -144,6 +146,13 @@ impl Looker {
         }
         let late_ns = if sends { most_ns(true) } else { None };
         Ok(Some(self.claim(used, bytes, extra, look.now_ns, late_ns)))
+    }
+
+    /// A socket has gone.
+    fn forget_socket(&mut self, cookie: u64) {
+        if self.sockets.forget(cookie) {
+            self.paced.push((cookie, 0));
+        }
     }
 
     /// Sockets whose streams the kernel paces by another rate since the last call; 0: it does not.
@@ -285,7 +294,7 @@ impl Looker {
                 self.sockets.settle_last(&self.region, look.now_ns, about, position);
             }
             if !self.processes.refer_to(cookie) {
-                self.sockets.forget(cookie);
+                self.forget_socket(cookie);
             }
         }
     }
@@ -333,7 +342,7 @@ impl Looker {
         self.processes.forget(pid);
         for cookie in sockets {
             if !self.processes.refer_to(cookie) {
-                self.sockets.forget(cookie);
+                self.forget_socket(cookie);
             }
         }
     }
@@ -364,14 +373,8 @@ fn late_ns(copy: &OwnedFd, used: Used, sends: bool, now_ns: u64) -> Option<u64> 
 /// Whether one of these signals waits that the program handles: only a call that has gone on, or
 /// ended, is interrupted.
 pub(super) fn has_signal(thread: i32, which: u64) -> bool {
-    let Ok(status) = std::fs::read_to_string(format!("/proc/{thread}/status")) else {
-        return true;
-    };
-    let mask = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name));
-        line.and_then(|text| u64::from_str_radix(text.trim(), 16).ok()).unwrap_or(0)
-    };
-    (mask("SigPnd:") | mask("ShdPnd:")) & mask("SigCgt:") & !mask("SigBlk:") & which != 0
+    let sets = Pid::from_raw(thread).and_then(|thread| signal::Sets::of(thread).ok());
+    sets.is_none_or(|sets| sets.due() & which != 0)
 }
 
 /// Signals by which a user ends a program: HUP, INT, QUIT and TERM, as a mask of the kernel's.

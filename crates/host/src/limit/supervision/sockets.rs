@@ -163,9 +163,9 @@ impl Sockets {
         self.0.contains_key(&cookie)
     }
 
-    /// A socket has gone.
-    pub(super) fn forget(&mut self, cookie: u64) {
-        self.0.remove(&cookie);
+    /// A socket has gone: whether its stream was paced.
+    pub(super) fn forget(&mut self, cookie: u64) -> bool {
+        self.0.remove(&cookie).is_some_and(|socket| socket.paced != 0)
     }
 }
 
