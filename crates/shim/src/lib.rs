@@ -52,6 +52,7 @@
 //! | `paced` | calls that move bytes, under the limit |
 //! | `limit` | the limit, and waiting for it |
 //! | `senders` | which program sends a datagram of a socket that several have |
+//! | `published` | a region, and whether there is one yet |
 //! | `memory` | reading memory that may not be there |
 //! | `edges` | descriptors that are watched by edges |
 //! | `clock` | the time, in nanoseconds, for a few of them |
@@ -87,6 +88,7 @@ pub mod next;
 pub mod paced;
 pub mod pacing;
 pub mod process;
+pub mod published;
 #[path = "../../sys/src/region/raw.rs"]
 pub mod raw;
 #[path = "../../model/src/record.rs"]

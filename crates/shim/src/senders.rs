@@ -9,32 +9,23 @@
 //! What is sent in other ways has no entry: parts of a datagram (`MSG_MORE`, `UDP_CORK`),
 //! sendfile(2) and splice(2), and all that this library does not see.
 
-use core::cell::UnsafeCell;
 use core::ffi::c_int;
-use core::mem::MaybeUninit;
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::c::{self, IoVec, Message, Messages};
+use crate::published::Published;
 use crate::raw::Raw;
 use crate::record::sends::{FAILED, SENDING, bit, entry};
 use crate::{clock, memory, names, next, process, start};
 
-static IS_LIVE: AtomicBool = AtomicBool::new(false);
-static REGION: Cell = Cell(UnsafeCell::new(MaybeUninit::uninit()));
+static REGION: Published = Published::none();
 /// The ring of this program.
 static RING: AtomicU32 = AtomicU32::new(0);
-
-/// Written once, before [`IS_LIVE`].
-#[derive(Debug)]
-struct Cell(UnsafeCell<MaybeUninit<Raw>>);
-
-// SAFETY: it is only read once it is written.
-unsafe impl Sync for Cell {}
 
 /// Whether there is a region.
 #[inline(always)]
 pub fn is_live() -> bool {
-    IS_LIVE.load(Ordering::Acquire)
+    REGION.is_live()
 }
 
 /// The region, where entries are asked for.
@@ -43,8 +34,8 @@ fn wanted() -> Option<&'static Raw> {
     if !is_live() {
         return None;
     }
-    // SAFETY: written before it is live, and never again.
-    let region = unsafe { (*REGION.0.get()).assume_init_ref() };
+    // SAFETY: it is live.
+    let region = unsafe { REGION.get() };
     (region.ports() != 0).then_some(region)
 }
 
@@ -70,9 +61,8 @@ pub unsafe fn open(mut text: *const u8) {
     // SAFETY: the rest of the text.
     let Some(region) = (unsafe { start::map_path(text) }) else { return };
     RING.store(ring, Ordering::Relaxed);
-    // SAFETY: nothing reads it before it is live, and this runs once.
-    unsafe { (*REGION.0.get()).write(region) };
-    IS_LIVE.store(true, Ordering::Release);
+    // SAFETY: this runs once.
+    unsafe { REGION.publish(region) };
 }
 
 /// A datagram that was declared.

@@ -1,28 +1,19 @@
 //! The start of the program: finds the region.
 
-use core::cell::UnsafeCell;
 use core::ffi::{c_char, c_int};
-use core::mem::MaybeUninit;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::Ordering;
 
+use crate::published::Published;
 use crate::raw::{Raw, check};
 use crate::record::region::{HEADER_BYTES, Layout, MAGIC, VERSION, header};
 use crate::{c, clock};
 
-static IS_LIVE: AtomicBool = AtomicBool::new(false);
-static REGION: Cell = Cell(UnsafeCell::new(MaybeUninit::uninit()));
-
-/// Written once, before [`IS_LIVE`].
-#[derive(Debug)]
-struct Cell(UnsafeCell<MaybeUninit<Raw>>);
-
-// SAFETY: it is only read once it is written.
-unsafe impl Sync for Cell {}
+static REGION: Published = Published::none();
 
 /// Whether there is a region.
 #[inline(always)]
 pub fn is_live() -> bool {
-    IS_LIVE.load(Ordering::Acquire)
+    REGION.is_live()
 }
 
 /// The region.
@@ -30,8 +21,8 @@ pub fn is_live() -> bool {
 /// Only what was found by way of [`is_live`] may ask: descriptors are known only then.
 #[inline(always)]
 pub fn region() -> &'static Raw {
-    // SAFETY: written before anything asks, and never again.
-    unsafe { (*REGION.0.get()).assume_init_ref() }
+    // SAFETY: the caller has found it live.
+    unsafe { REGION.get() }
 }
 
 unsafe extern "C" {
@@ -110,7 +101,7 @@ pub unsafe fn variable(mut variables: *const *const c_char, name: &[u8]) -> Opti
 
 /// Nothing of this process is recorded by the library from now on.
 pub fn end() {
-    IS_LIVE.store(false, Ordering::Release);
+    REGION.end();
 }
 
 /// Maps the region of a file, if it is one.
@@ -124,9 +115,8 @@ pub unsafe fn open(path: *const u8) {
     // SAFETY: the caller's.
     let region = unsafe { map_path(path) }.filter(|region| region.layout().sockets > 0);
     let Some(region) = region else { return };
-    // SAFETY: nothing reads it before it is live, and this runs once.
-    unsafe { (*REGION.0.get()).write(region) };
-    IS_LIVE.store(true, Ordering::Release);
+    // SAFETY: this runs once.
+    unsafe { REGION.publish(region) };
 }
 
 /// The region of a file, if it is one.
