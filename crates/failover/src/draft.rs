@@ -83,11 +83,11 @@ impl Draft<'_> {
         let header_len = frame.len();
         frame.extend_from_slice(self.payload);
         finish_ip(&mut frame, self.ecn, identification);
-        finish_tcp(&mut frame, transport);
+        finish_tcp(&mut frame);
         let mut vnet = vnet::Header {
             flags: vnet::NEEDS_CSUM,
             csum_start: u16::try_from(transport).unwrap_or(0),
-            csum_offset: CHECKSUM,
+            csum_offset: u16::try_from(tcp::CHECKSUM).unwrap_or(0),
             ..vnet::Header::default()
         };
         if self.gso_size > 0 && self.payload.len() > usize::from(self.gso_size) {
@@ -125,28 +125,22 @@ fn finish_ip(frame: &mut [u8], ecn: Codepoint, identification: u16) {
     let at = ethernet::HEADER_LEN;
     match version(frame) {
         Version::V4 => {
-            let header_len = usize::from(frame[at] & 0x0f) * 4;
             put(frame, at + 2, &u16::try_from(total).unwrap_or(u16::MAX).to_be_bytes());
             put(frame, at + 4, &identification.to_be_bytes());
-            frame[at + 1] = frame[at + 1] & !3 | bits(ecn);
-            put(frame, at + 10, &[0, 0]);
-            let sum = checksum::checksum(frame.get(at..at + header_len).unwrap_or_default());
-            put(frame, at + 10, &sum.to_be_bytes());
+            frame[at + 1] = frame[at + 1] & !3 | ecn.bits();
+            let _ = ipv4::set_checksum(frame);
         }
         Version::V6 => {
             let length = u16::try_from(total - ipv6::HEADER_LEN).unwrap_or(u16::MAX);
             put(frame, at + 4, &length.to_be_bytes());
-            frame[at + 1] = frame[at + 1] & !0x30 | bits(ecn) << 4;
+            frame[at + 1] = frame[at + 1] & !0x30 | ecn.bits() << 4;
         }
     }
 }
 
-/// The sum of the pseudo-header, which a partial checksum is.
-fn finish_tcp(frame: &mut [u8], transport: usize) {
-    let Ok(info) = Info::parse(frame) else { return };
-    let length = u32::try_from(frame.len() - transport).unwrap_or(0);
-    let sum = checksum::pseudo_header(info.source, info.final_destination, tcp::PROTOCOL, length);
-    put(frame, transport + usize::from(CHECKSUM), &sum.to_be_bytes());
+/// A template is of a packet that was read, so that it is read once more.
+fn finish_tcp(frame: &mut [u8]) {
+    let _ = Info::parse(frame).ok().and_then(|info| checksum::write_partial(frame, &info));
 }
 
 /// A template is of a packet that has been read, so it is one or the other.
@@ -154,15 +148,6 @@ fn version(frame: &[u8]) -> Version {
     match frame.get(ethernet::HEADER_LEN).map(|byte| byte >> 4) {
         Some(6) => Version::V6,
         _ => Version::V4,
-    }
-}
-
-fn bits(ecn: Codepoint) -> u8 {
-    match ecn {
-        Codepoint::NotEct => 0,
-        Codepoint::Ect1 => 1,
-        Codepoint::Ect0 => 2,
-        Codepoint::Ce => 3,
     }
 }
 
@@ -186,6 +171,4 @@ pub(crate) fn piece(length: u64, segment_max: usize, trains: bool) -> usize {
     index(length).min(max.max(1))
 }
 
-/// Offset of the checksum in the TCP header.
-const CHECKSUM: u16 = 16;
 const TTL: u8 = 64;

@@ -8,8 +8,8 @@ mod frame;
 
 use core::net::IpAddr;
 
-pub use frame::{complete, verify};
-pub(crate) use frame::{fill, write_partial};
+pub(crate) use frame::fill;
+pub use frame::{complete, verify, write_partial};
 
 /// Long inputs are folded after each block, so that the accumulator cannot overflow.
 const BLOCK: usize = 1 << 16;
@@ -47,7 +47,7 @@ pub fn update(checksum: u16, old: u16, new: u16) -> u16 {
 /// The sum of a TCP or UDP pseudo-header (RFC 9293, 3.1; RFC 8200, 8.1): `length` is that of the
 /// transport header and payload. Addresses of two families give the sum of what is there.
 #[must_use]
-pub fn pseudo_header(source: IpAddr, destination: IpAddr, protocol: u8, length: u32) -> u16 {
+pub(crate) fn pseudo_header(source: IpAddr, destination: IpAddr, protocol: u8, length: u32) -> u16 {
     let [a, b, c, d] = length.to_be_bytes();
     let rest = sum(&[a, b, c, d, 0, protocol]);
     add(add(address_sum(source), address_sum(destination)), rest)

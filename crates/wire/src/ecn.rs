@@ -29,6 +29,17 @@ impl Codepoint {
             _ => Self::Ce,
         }
     }
+
+    /// The two bits.
+    #[must_use]
+    pub fn bits(self) -> u8 {
+        match self {
+            Self::NotEct => 0,
+            Self::Ect1 => 1,
+            Self::Ect0 => 2,
+            Self::Ce => 3,
+        }
+    }
 }
 
 /// The codepoint of an IP frame; `None` for anything else.

@@ -138,8 +138,8 @@ impl<'a> View<'a> {
     }
 }
 
-/// Recomputes the header checksum of a frame.
-pub(crate) fn set_checksum(frame: &mut [u8]) -> Option<()> {
+/// Recomputes the header checksum of a frame; `None`: the frame is too short.
+pub fn set_checksum(frame: &mut [u8]) -> Option<()> {
     let length = usize::from(bytes::u8_at(frame, ethernet::HEADER_LEN)? & 0x0f) * 4;
     let header = frame.get_mut(ethernet::HEADER_LEN..ethernet::HEADER_LEN + length)?;
     bytes::put_u16(header, CHECKSUM, 0)?;

@@ -24,7 +24,8 @@ pub const CWR: u8 = 0x80;
 
 pub(crate) const SEQUENCE: usize = 4;
 pub(crate) const FLAGS: usize = 13;
-pub(crate) const CHECKSUM: usize = 16;
+/// Offset of the checksum in the header.
+pub const CHECKSUM: usize = 16;
 
 /// A TCP segment whose data offset has been checked.
 #[derive(Debug, Clone, Copy)]

@@ -89,7 +89,8 @@ impl Connection {
     /// Where bytes of a range differ from those of the primary.
     fn first_difference(&self, live: &[usize], range: &Range<u64>) -> Option<u64> {
         let reference = self.replicas[self.primary].output.slice(range.clone());
-        let first = live.iter().filter_map(|index| {
+        let others = live.iter().filter(|index| **index != self.primary);
+        let first = others.filter_map(|index| {
             let bytes = self.replicas[*index].output.slice(range.clone());
             if bytes == reference {
                 return None;

@@ -93,8 +93,8 @@ pub(crate) fn fill(frame: &mut [u8], info: &Info) -> Option<()> {
     bytes::put_u16(frame, cover.field, value)
 }
 
-/// Puts the pseudo-header's sum into the field, as `NEEDS_CSUM` wants it.
-pub(crate) fn write_partial(frame: &mut [u8], info: &Info) -> Option<()> {
+/// Puts the pseudo-header's sum into the field, as `NEEDS_CSUM` wants it; `None`: there is no such field.
+pub fn write_partial(frame: &mut [u8], info: &Info) -> Option<()> {
     let cover = Cover::of(frame, info).ok()??;
     bytes::put_u16(frame, cover.field, cover.pseudo)
 }
