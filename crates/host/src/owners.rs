@@ -77,9 +77,21 @@ struct Place {
 
 /// The nodes whose programs share a link, and the lane from each; on this machine or another.
 pub(crate) fn lanes(plan: &Plan) -> BTreeMap<NodeId, Lane> {
-    let setup = Setup::new(plan, &Roots::default(), |_| Some(0));
-    let places = setup.into_iter().flat_map(|setup| setup.places);
-    places.map(|(lane, place)| (NodeId::from_index(place.node), lane)).collect()
+    shared(plan).map(|(lane, node, _)| (node, lane)).collect()
+}
+
+/// Lanes that programs share, the node at the start of each, and the class of what belongs to none of
+/// its programs.
+fn shared(plan: &Plan) -> impl Iterator<Item = (Lane, NodeId, u32)> {
+    let lanes = (0..plan.links.len() * 2).map(Lane::from_index);
+    lanes.filter_map(|lane| {
+        let link = &plan.links[lane.link.index()];
+        let profile = &link.profiles[lane.direction.index()];
+        let Discipline::Wf2q(shares) = &profile.discipline else { return None };
+        let Vertex::Node(node) = link.ends[lane.direction.index()].vertex else { return None };
+        let rest = u32::try_from(shares.rest()).ok().filter(|rest| *rest > 0)?;
+        Some((lane, node, rest))
+    })
 }
 
 impl Setup {
@@ -89,16 +101,10 @@ impl Setup {
         roots: &Roots,
         init: impl Fn(NodeId) -> Option<u32>,
     ) -> Option<Setup> {
-        let lanes = (0..plan.links.len() * 2).map(Lane::from_index);
-        let place = |lane: Lane| {
-            let link = &plan.links[lane.link.index()];
-            let profile = &link.profiles[lane.direction.index()];
-            let Discipline::Wf2q(shares) = &profile.discipline else { return None };
-            let Vertex::Node(node) = link.ends[lane.direction.index()].vertex else { return None };
-            let rest = u32::try_from(shares.rest()).ok().filter(|rest| *rest > 0)?;
+        let place = |(lane, node, rest): (Lane, NodeId, u32)| {
             Some((lane, Place { node: node.index(), init: init(node)?, rest }))
         };
-        let places: Vec<(Lane, Place)> = lanes.filter_map(place).collect();
+        let places: Vec<(Lane, Place)> = shared(plan).filter_map(place).collect();
         (!places.is_empty()).then(|| Setup { places, roots: roots.clone() })
     }
 }

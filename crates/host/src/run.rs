@@ -17,7 +17,7 @@
 
 mod stages;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use std::time::Duration;
 use windtunnel_control::Listener;
 use windtunnel_model::plan::{RecordMode, Recording as Asked};
 use windtunnel_model::record::kind::Layer;
-use windtunnel_model::{NodeId, Plan, Span};
+use windtunnel_model::{Lane, NodeId, Plan, Span};
 use windtunnel_node::{Node, NodeSet, Recorded};
 use windtunnel_record::kernel::{Kernel, Scope, Settings};
 use windtunnel_record::preload::LIBRARY;
@@ -154,13 +154,13 @@ pub(crate) fn prepare(
         // The nodes are copies of this process, and each would compute them for itself.
         routes.settle();
     }
-    let mut notes = Vec::new();
-    let (recorded, without_calls) = recorded(plan, &mut notes);
+    let (lanes, mut notes) = (owners::lanes(plan), Vec::new());
+    let (recorded, without_calls) = recorded(plan, &lanes, &mut notes);
     let node_options = windtunnel_node::Options {
         recorded,
         nice,
         here,
-        ..node_options(plan, options, folder.path())
+        ..node_options(plan, &lanes, options, folder.path())
     };
     let mut node_set =
         windtunnel_node::create(plan, &routes, &namespaces, &node_options, |done, total| {
@@ -188,7 +188,7 @@ pub(crate) fn prepare(
     })
     .map_err(step("make memory for records"))?;
     let (unmeasured, unlimited) = (records.measure_overhead(), limits.take_notes());
-    let senders = senders(plan, &mut node_set, &mut notes);
+    let senders = senders(plan, &lanes, &mut node_set, &mut notes);
     Ok(Prepared {
         signals,
         records,
@@ -204,10 +204,18 @@ pub(crate) fn prepare(
     })
 }
 
+/// The nodes whose programs share a link, and the lane from each.
+type Lanes = BTreeMap<NodeId, Lane>;
+
 /// What nodes are made with, whatever is recorded and wherever they are.
-fn node_options(plan: &Plan, options: &Options, folder: &Path) -> windtunnel_node::Options {
+fn node_options(
+    plan: &Plan,
+    lanes: &Lanes,
+    options: &Options,
+    folder: &Path,
+) -> windtunnel_node::Options {
     windtunnel_node::Options {
-        diagnosed: plan.record.mode != RecordMode::Off || !owners::lanes(plan).is_empty(),
+        diagnosed: plan.record.mode != RecordMode::Off || !lanes.is_empty(),
         offload: options.offload,
         hidden: options.hidden.clone(),
         kept: vec![options.base_dir.clone()],
@@ -216,9 +224,13 @@ fn node_options(plan: &Plan, options: &Options, folder: &Path) -> windtunnel_nod
 }
 
 /// By what programs leave records and declarations, or why they leave no records.
-fn recorded(plan: &Plan, notes: &mut Vec<String>) -> (Option<Recorded>, Option<String>) {
-    let (calls, senders) = (plan.record.mode != RecordMode::Off, owners::lanes(plan));
-    let senders: BTreeSet<NodeId> = senders.into_keys().collect();
+fn recorded(
+    plan: &Plan,
+    lanes: &Lanes,
+    notes: &mut Vec<String>,
+) -> (Option<Recorded>, Option<String>) {
+    let calls = plan.record.mode != RecordMode::Off;
+    let senders: BTreeSet<NodeId> = lanes.keys().copied().collect();
     if !calls && senders.is_empty() {
         return (None, None);
     }
@@ -236,14 +248,19 @@ fn recorded(plan: &Plan, notes: &mut Vec<String>) -> (Option<Recorded>, Option<S
 
 /// The regions in which programs declare what they send on sockets that several have. Without one, a run
 /// goes on.
-fn senders(plan: &Plan, node_set: &mut NodeSet, notes: &mut Vec<String>) -> Vec<OfLane> {
-    let (lanes, mut regions) = (owners::lanes(plan), Vec::new());
+fn senders(
+    plan: &Plan,
+    lanes: &Lanes,
+    node_set: &mut NodeSet,
+    notes: &mut Vec<String>,
+) -> Vec<OfLane> {
+    let mut regions = Vec::new();
     for (id, file) in node_set.take_senders() {
-        let (node, lane) = (&plan.nodes[id.index()], lanes.get(&id));
-        match (lane, Region::create_in(file, senders::layout(node.programs.len()))) {
-            (Some(lane), Ok(region)) => regions.push((*lane, Arc::new(region))),
-            (None, _) => {}
-            (_, Err(error)) => notes.push(format!(
+        let Some(lane) = lanes.get(&id) else { continue };
+        let node = &plan.nodes[id.index()];
+        match Region::create_in(file, senders::layout(node.programs.len())) {
+            Ok(region) => regions.push((*lane, Arc::new(region))),
+            Err(error) => notes.push(format!(
                 "node {}: programs that share a socket are not distinguished: {error}",
                 node.name
             )),

@@ -82,7 +82,7 @@ impl Senders {
         };
         let Some(on_lane) = self.lanes.get_mut(position) else { return };
         let is_new = match is_shared {
-            true => on_lane.shared.len() < SHARED_MOST && on_lane.shared.insert(key),
+            true => on_lane.insert(key),
             false => on_lane.shared.remove(&key),
         };
         if is_new {
@@ -118,6 +118,15 @@ impl Senders {
 }
 
 impl OnLane {
+    /// A socket is shared: whether that is new.
+    fn insert(&mut self, key: Key) -> bool {
+        // No answer ever takes out a closed one; for those in use there is another within a second.
+        if self.shared.len() >= SHARED_MOST && !self.shared.contains(&key) {
+            self.shared.clear();
+        }
+        self.shared.insert(key)
+    }
+
     /// Asks programs for what they send on sockets that are shared.
     fn ask(&self) {
         let Some(programs) = &self.programs else { return };
@@ -158,6 +167,11 @@ impl Programs {
     /// Takes what programs have declared until now.
     fn receive(&mut self, now: Time) {
         for (ring, waits) in (0..).zip(&mut self.waits) {
+            // Most programs send nothing on sockets that are shared.
+            if self.reader.waiting(ring) == 0 {
+                *waits = None;
+                continue;
+            }
             self.records.clear();
             let drained = self.reader.drain(ring, SLOTS as usize, &mut self.records);
             self.records.iter().for_each(|record| self.declared.take(ring, record));
