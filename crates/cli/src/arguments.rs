@@ -36,6 +36,7 @@ pub(crate) enum Verb {
     Down(verb::state::Down),
     Up(verb::state::Up),
     Do(verb::happen::Arguments),
+    Service(Box<verb::service::Arguments>),
     Record(Box<verb::record::Arguments>),
     Limit(Box<verb::limit::Arguments>),
     Reserve(verb::reserve::Arguments),

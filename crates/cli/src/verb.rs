@@ -26,6 +26,7 @@ pub(crate) mod records;
 pub(crate) mod reserve;
 pub(crate) mod run;
 pub(crate) mod schema;
+pub(crate) mod service;
 pub(crate) mod set;
 pub(crate) mod shell;
 pub(crate) mod state;
@@ -54,6 +55,7 @@ pub(crate) fn run(verb: &Verb) -> Outcome {
         Verb::Ls(arguments) => ps::list(arguments),
         Verb::Links(arguments) => links::run(arguments),
         Verb::Top(arguments) => top::run(arguments),
+        Verb::Service(arguments) => service::run(arguments),
         Verb::Set(arguments) => set::run(arguments),
         Verb::Down(arguments) => state::down(arguments),
         Verb::Up(arguments) => state::up(arguments),

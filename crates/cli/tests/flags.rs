@@ -130,6 +130,12 @@ fn failing(verb: &str) -> (&'static [&'static str], &'static str) {
         "keygen" => (&["Cargo.toml"], "usage"),
         "agent" | "hosts" | "attach" => (&["--key", "tests/no.key"], "usage"),
         "explain" => (&["tests/no"], "usage"),
+        "service list" => (&["--run", "tests"], "usage"),
+        "service show" => (&["--run", "tests", "www"], "usage"),
+        "service add" | "service remove" | "service drain" => {
+            (&["--run", "tests", "www", "s1"], "usage")
+        }
+        "service weight" => (&["--run", "tests", "www", "s1", "2"], "usage"),
         "record start" | "record stop" | "record status" | "reserve tree" | "reserve mount" => {
             (&["--run", "tests"], "usage")
         }

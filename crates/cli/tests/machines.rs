@@ -27,6 +27,8 @@ mod loss;
 mod names;
 #[path = "machines/records.rs"]
 mod records;
+#[path = "machines/services.rs"]
+mod services;
 #[path = "machines/sharing.rs"]
 mod sharing;
 #[path = "machines/support.rs"]

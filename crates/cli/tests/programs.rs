@@ -80,6 +80,8 @@ mod reserve_tree;
 mod routes;
 #[path = "programs/secrets.rs"]
 mod secrets;
+#[path = "programs/services.rs"]
+mod services;
 #[path = "programs/shares.rs"]
 mod shares;
 #[path = "programs/slow.rs"]

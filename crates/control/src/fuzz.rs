@@ -94,6 +94,11 @@ mod tests {
                 "reply-snapshot",
                 r#"{"reply":"snapshot","name":"net","elapsed_ns":5,"nodes":[],"sampled_ns":1,"window_ns":1,"links":[{"link":"a--b","direction":"a-b","state":"up","latency_ns":1,"loss_ppb":0,"offered_bit_per_s":1,"delivered_bit_per_s":1,"delivered_wire_bit_per_s":1,"queue_packets":0,"queue_bytes":0,"recent_queue_max_packets":0,"recent_dropped_packets":0,"recent_marked_packets":0,"recent_lateness_max_ns":0,"offered_packets":1,"delivered_packets":1,"dropped_packets":0,"marked_packets":0,"lateness_max_ns":0}]}"#,
             ),
+            ("services", r#"{"request":"services","service":"www"}"#),
+            (
+                "reply-services",
+                r#"{"reply":"services","name":"net","elapsed_ns":5,"pins":1,"pins_max":9,"services":[{"service":"www","addresses":["10.1.0.80"],"ports":["80/tcp"],"policy":"nearest","fail_over":"new","at":["r"],"replicas":[{"replica":"s1","state":"registered","ports":["80/tcp"],"weight":1,"registered_ns":5,"connections":1,"flows":0,"live_connections":1,"live_flows":0,"packets":9,"bytes":900}],"unserved_packets":0,"picked_up":0,"lost_packets":0,"resets":0,"clamped":1,"evicted":0,"expired":0,"table":[{"router":"r","address":"10.1.0.80","port":"80/tcp","replica":"s1"}],"flows":[{"client":"10.0.0.1:4000","service":"10.1.0.80:80","replica":"s1","state":"open","silent_ms":3}]}]}"#,
+            ),
             ("reply-error", r#"{"reply":"error","message":"no","hint":"x"}"#),
             ("to-peers", r#"{"to-part":"peers","addresses":[null,"10.0.0.2:7447"]}"#),
             (

@@ -36,6 +36,7 @@ pub mod part;
 pub mod registry;
 pub mod reservations;
 pub mod server;
+pub mod services;
 pub mod socket;
 pub mod valid;
 pub mod version;
@@ -47,4 +48,5 @@ pub use message::{
     Snapshot, VERSION,
 };
 pub use server::{Connection, Incoming, Listener};
+pub use services::{ReplicaStatus, ServiceFlow, ServiceList, ServiceStatus, TableRow};
 pub use version::Version;

@@ -7,6 +7,8 @@ use windtunnel_model::plan::{Event, FlowPattern, Layers, RecordDirection};
 use windtunnel_model::{Bytes, LinkPatch, Rate};
 use windtunnel_trace::event::Event as RunEvent;
 
+use crate::services::{ServiceList, ServiceStatus};
+
 /// Version of the messages. The run greets each connection with it; a client of another version
 /// stops. A new request does not change it: a run that does not know the request says so.
 pub const VERSION: u32 = 3;
@@ -97,6 +99,12 @@ pub enum Request {
     },
     /// Answer: [`Reply::Reservations`].
     Reservations,
+    /// What services do. Answer: [`Reply::Services`].
+    Services {
+        /// Only this one, with where routers redirect to and what they know of its flows.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        service: Option<String>,
+    },
     /// Takes a link down or up. Answer: [`Reply::Done`].
     State {
         #[serde(flatten)]
@@ -193,6 +201,8 @@ pub enum Reply {
     Reservations {
         parts: Vec<Reservation>,
     },
+    /// What services do.
+    Services(ServiceList),
     /// What is named is on another machine of the run.
     Elsewhere,
     /// A capture is over.
@@ -301,6 +311,8 @@ pub struct RunStatus {
     /// Time since the run began, in nanoseconds.
     pub elapsed_ns: u64,
     pub nodes: Vec<NodeStatus>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<ServiceStatus>,
 }
 
 /// What a live run does at a moment.

@@ -12,6 +12,7 @@ use crate::message::{
     Hello, LaneChoice, LaneProperties, LaneStatus, NodeStatus, RecordOrder, RecordStatus, Reply,
     Request, RunStatus,
 };
+use crate::services;
 
 impl Validate for Hello {
     fn validate(&self) -> Result<(), Invalid> {
@@ -41,6 +42,7 @@ impl Validate for Request {
                 let variables = env.keys().all(|key| !key.is_empty() && !key.contains('='));
                 ensure(command && sane && variables, || "that is not a command".to_owned())
             }
+            Request::Services { service } => service.iter().try_for_each(|it| ensure_label(it)),
             Request::Capture { place, .. } => ensure_short("the name of a place", place),
             Request::Signal { signal } => ensure_signal(*signal),
             Request::Set { lanes, patch } => lanes.validate().and_then(|()| is_bounded(patch)),
@@ -133,6 +135,7 @@ impl Validate for Reply {
             Reply::Captured { failure, .. } => {
                 ensure_short("a reason", failure.as_deref().unwrap_or_default())
             }
+            Reply::Services(list) => list.validate(),
             Reply::Ps(status) => status.validate(),
             Reply::Records(status) => status.validate(),
             Reply::Links(list) => {
@@ -175,6 +178,7 @@ impl Validate for RunStatus {
             format!("`{}` cannot name an experiment", shown(&self.name))
         })?;
         ensure(self.nodes.len() <= Plan::NODES_MAX, || format!("{} nodes", self.nodes.len()))?;
+        services::validate_all(&self.services)?;
         self.nodes.iter().try_for_each(NodeStatus::validate)
     }
 }
@@ -213,7 +217,7 @@ pub(crate) fn ensure_signal(signal: i32) -> Result<(), Invalid> {
 }
 
 /// A word of our own, such as `running`.
-fn is_word(text: &str) -> bool {
+pub(crate) fn is_word(text: &str) -> bool {
     text.len() <= 32 && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
 }
 

@@ -155,7 +155,12 @@ fn a_reply_longer_than_the_socket_holds_arrives_whole_without_blocking_the_run()
     let folder = tempfile::tempdir().unwrap();
     let (_listener, mut client, mut connection) = connected(folder.path());
     let lane = |n: usize| LaneStatus { link: format!("link-{n}"), ..LaneStatus::default() };
-    let status = RunStatus { name: "trial".to_owned(), elapsed_ns: 1, nodes: Vec::new() };
+    let status = RunStatus {
+        name: "trial".to_owned(),
+        elapsed_ns: 1,
+        nodes: Vec::new(),
+        services: Vec::new(),
+    };
     let links: Vec<LaneStatus> = (0..5000).map(lane).collect();
     let long = Reply::Snapshot(Snapshot { status, sampled_ns: 0, window_ns: 0, links });
     // More than two megabytes: no default of a Unix socket takes that.

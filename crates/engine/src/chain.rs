@@ -333,6 +333,11 @@ impl Chain {
         work.recorder.note_drop((reason, time), self.label, packet, range);
     }
 
+    /// Whether every segment of this shape fits its MTU.
+    pub(crate) fn takes_all(&self, shape: &Shape) -> bool {
+        self.mtu.takes_all(shape)
+    }
+
     /// Whether it starts where packets may be fragmented and senders are sent an MTU.
     pub(crate) fn is_routed(&self) -> bool {
         self.site.routed

@@ -226,6 +226,8 @@ impl RouterCounters {
         self.malformed = self.malformed.saturating_add(other.malformed);
         self.echo_answered = self.echo_answered.saturating_add(other.echo_answered);
         self.icmp_sent = self.icmp_sent.saturating_add(other.icmp_sent);
+        self.redirected = self.redirected.saturating_add(other.redirected);
+        self.replica_lost = self.replica_lost.saturating_add(other.replica_lost);
     }
 }
 
@@ -247,4 +249,10 @@ pub struct RouterCounters {
     pub echo_answered: u64,
     /// ICMP errors sent.
     pub icmp_sent: u64,
+    /// Of the forwarded: sent to a replica of a service.
+    #[serde(default)]
+    pub redirected: u64,
+    /// Dropped, because their connection's replica is lost.
+    #[serde(default)]
+    pub replica_lost: u64,
 }

@@ -8,10 +8,11 @@ mod effort;
 mod flows;
 mod model;
 mod records;
+mod services;
 
 use alloc::vec::Vec;
 
-use windtunnel_model::plan::{LinkChange, NetworkModel, RouteChange};
+use windtunnel_model::plan::{LinkChange, NetworkModel, RouteChange, ServiceChange};
 use windtunnel_model::{Lane, Plan, PortId, Span, Time, Vertex};
 use windtunnel_wire::{ethernet, vnet};
 
@@ -132,6 +133,8 @@ pub enum NetworkChange<'a> {
     Route(&'a RouteChange),
     /// Computes all shortest routes again, for the lanes as they are.
     Reroute,
+    /// What holds of a replica of a service from now on.
+    Service(&'a ServiceChange),
 }
 
 impl Engine {
@@ -221,9 +224,19 @@ impl Engine {
             return None;
         }
         let shape = Shape::of(frame, &vnet);
+        let mut back = None;
+        if core.services.ends_at(port) {
+            match core.take_reply(port, (frame, &vnet, shape.count)) {
+                Ok(tunnel) => back = tunnel,
+                Err(_) => {
+                    self.finish();
+                    return None;
+                }
+            }
+        }
         core.work.recorder.meet(now, frame, &shape);
         core.work.sender = sender;
-        let express = self.model.enter(core, port, (vnet, shape), frame);
+        let express = self.model.enter(core, port, (vnet, shape), back, frame);
         self.core.work.sender = Sender::Flow;
         self.settle(now);
         self.finish();
@@ -293,7 +306,7 @@ impl Engine {
     #[inline]
     pub fn poll_timeout(&self) -> Option<Time> {
         let core = &self.core;
-        [core.work.timers.next(), core.reroutes.next(), self.model.next()]
+        [core.work.timers.next(), core.reroutes.next(), core.next_upkeep(), self.model.next()]
             .into_iter()
             .flatten()
             .min()
@@ -319,21 +332,23 @@ impl Engine {
     fn advance(&mut self, now: Time) {
         assert!(now >= self.core.now, "time went back from {} to {now}", self.core.now);
         self.core.now = now;
+        let due = |at: Option<Time>| at.filter(|at| *at <= now);
         loop {
-            let reroute = self.core.reroutes.next().filter(|at| *at <= now);
-            let model = self.model.next().filter(|at| *at <= now);
-            if let Some(at) = model.filter(|at| reroute.is_none_or(|reroute| *at <= reroute)) {
-                self.wake(at);
+            let model = due(self.model.next());
+            let reroute = due(self.core.reroutes.next());
+            let upkeep = due(self.core.next_upkeep());
+            let Some(at) = [model, reroute, upkeep].into_iter().flatten().min() else { break };
+            self.wake(at);
+            if model == Some(at) {
                 self.model.handle_timeout(&mut self.core, at);
-                self.settle(at);
-            } else if let Some(at) = self.core.reroutes.take(now) {
-                self.wake(at);
+            } else if reroute == Some(at) {
+                self.core.reroutes.take(now);
                 self.core.reroute(at, true);
                 self.model.follow(&mut self.core, at);
-                self.settle(at);
             } else {
-                break;
+                self.core.keep_up(at);
             }
+            self.settle(at);
         }
         self.wake(now);
     }

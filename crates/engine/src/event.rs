@@ -3,7 +3,9 @@
 use alloc::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
-use windtunnel_model::{Lane, Span, Time};
+use windtunnel_model::{Lane, NodeId, RouterId, Span, Time};
+
+use crate::services::FailOverNews;
 
 /// Something that happened to the network (never to a single packet).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +27,17 @@ pub enum EventKind {
         /// Whether the engine did so by itself, because the plan asks for it after a lane changed.
         by_itself: bool,
     },
+    /// A router redirects new flows to another replica than before; noticed with the first of them.
+    Redirected {
+        /// Which row: a position in [`Engine::rows`](crate::Engine::rows).
+        row: u16,
+        /// The router.
+        router: RouterId,
+        /// The replica's node.
+        replica: NodeId,
+    },
+    /// A connection of a service with `fail-over: transparent` lost a replica, or went on.
+    FailOver(FailOverNews),
 }
 
 /// Reports for which there was no room until they were polled.

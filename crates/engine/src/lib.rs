@@ -19,6 +19,8 @@
 //! | `chain` | one lane: its elements in order, and the packets inside |
 //! | `element` | cut, MTU, loss, duplicate, corrupt, queue, rate, delay, jitter, reorder |
 //! | `network`, `router` | addresses, next hops, what a router does with a packet |
+//! | `services` | redirectors: tables, replicas, which flow goes to which |
+//! | `tunnel`, `reassembly` | packets on their way to a replica |
 //! | `lan`, `neighbours` | the segments of LANs; the addresses that routers know there |
 //! | `paths` | the model of paths: queues at the sources, shares of links |
 //! | `audience` | which members are notified of which flow |
@@ -91,10 +93,13 @@ mod network;
 mod packet;
 mod part;
 mod paths;
+mod reassembly;
 mod records;
 mod router;
+mod services;
 mod time_queue;
 mod timer;
+mod tunnel;
 
 pub use audience::{Audience, Audiences};
 pub use buffer::PacketBuf;
@@ -106,3 +111,7 @@ pub use event::{Event, EventKind, LostReports};
 pub use packet::Sender;
 pub use part::Part;
 pub use records::{DROP_REASON_NAMES, RecordCounts, RecordSettings};
+pub use services::{
+    ExpelledCounts, FailOverCounters, FailOverNews, FailOverWhat, PinCounts, PinnedFlow,
+    PinnedState, ReplicaCounters, ReplicaFault, ReplicaStatus, ServiceCounters, ServiceRow,
+};

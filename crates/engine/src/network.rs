@@ -13,6 +13,7 @@ use windtunnel_model::plan::{NetworkModel, Plan, ROUTER_MAC};
 use windtunnel_model::{Lan, LanId, Lane, NodeId, PortId, RouterId, Vertex};
 use windtunnel_routing::{Routes, Target};
 
+use crate::tunnel::Mouth;
 use table::{NextHop, Table};
 
 /// What is at the end of a lane.
@@ -100,6 +101,35 @@ impl Network {
     /// The lane that packets from a port enter.
     pub(crate) fn lane_of(&self, port: PortId) -> Lane {
         self.ports[port.index()].0
+    }
+
+    /// Whether an address is that of a router.
+    pub(crate) fn is_router(&self, address: IpAddr) -> bool {
+        matches!(self.addresses.target(address), Some(Target::Router(_)))
+    }
+
+    /// The node of a port.
+    pub(crate) fn owner(&self, port: PortId) -> NodeId {
+        self.ports[port.index()].1
+    }
+
+    /// The address of a port, of the version of `like`.
+    pub(crate) fn address_of_end(&self, port: PortId, like: IpAddr) -> Option<IpAddr> {
+        self.address_at_end(self.lane_of(port).reverse(), like)
+    }
+
+    /// The address where a tunnel begins or ends, of the version of `like`.
+    pub(crate) fn address_of_mouth(&self, mouth: Mouth, like: IpAddr) -> Option<IpAddr> {
+        match mouth {
+            Mouth::Port(port) => self.address_of_end(port, like),
+            Mouth::Router(router) => self.address_of(router, like),
+        }
+    }
+
+    /// The router of a LAN that leads to another one, as a neighbour.
+    pub(crate) fn station_towards(&self, lan: LanId, router: RouterId) -> Option<Station> {
+        let next = self.routes.next_hop_from(Vertex::Lan(lan), None, Target::Router(router))?;
+        self.station(next)
     }
 
     /// Some address of a port.
@@ -260,17 +290,29 @@ struct Addresses {
 impl Addresses {
     fn new(plan: &Plan) -> Self {
         let nodes = plan.ports().map(|(_, i)| (i.v4, i.v6, Target::Port(i.port)));
+        // An origin has the addresses of its services, beside those of its interfaces.
+        let origins = plan.services.iter().filter_map(|service| {
+            let first = plan.nodes[service.origin?.index()].interfaces.first()?;
+            let v4 =
+                service.v4.filter(|_| !is_of_interface(plan, service, |it| it.v4 == service.v4));
+            let v6 =
+                service.v6.filter(|_| !is_of_interface(plan, service, |it| it.v6 == service.v6));
+            Some((v4, v6, Target::Port(first.port)))
+        });
         let routers = plan.routers.iter().enumerate().flat_map(|(id, router)| {
             let target = Target::Router(RouterId::from_index(id));
             router.interfaces.iter().map(move |i| (i.v4, i.v6, target))
         });
         let mut addresses = Addresses { v4: Vec::new(), v6: Vec::new() };
-        for (v4, v6, target) in nodes.chain(routers) {
+        for (v4, v6, target) in nodes.chain(routers).chain(origins) {
             addresses.v4.extend(v4.map(|address| (address.to_bits(), target)));
             addresses.v6.extend(v6.map(|address| (address.to_bits(), target)));
         }
         addresses.v4.sort_unstable();
         addresses.v6.sort_unstable();
+        // Several services may have one address.
+        addresses.v4.dedup();
+        addresses.v6.dedup();
         addresses
     }
 
@@ -280,6 +322,16 @@ impl Addresses {
             IpAddr::V6(v6) => find(&self.v6, &v6.to_bits()),
         }
     }
+}
+
+/// Whether an interface of a service's origin has one of the service's addresses.
+fn is_of_interface(
+    plan: &Plan,
+    service: &windtunnel_model::plan::Service,
+    has: impl Fn(&windtunnel_model::plan::Interface) -> bool,
+) -> bool {
+    let origin = service.origin.map(|origin| &plan.nodes[origin.index()]);
+    origin.is_some_and(|origin| origin.interfaces.iter().any(has))
 }
 
 fn find<K: Ord>(sorted: &[(K, Target)], key: &K) -> Option<Target> {

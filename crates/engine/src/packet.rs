@@ -12,6 +12,7 @@ use windtunnel_wire::{ecn, vnet};
 
 use crate::buffer::{PacketBuf, Pool};
 use crate::records::Tag;
+use crate::tunnel::Tunnel;
 pub(crate) use shape::Shape;
 
 /// When the segments of a train pass a point: evenly from the first to the last but one, then the
@@ -116,7 +117,7 @@ pub(crate) struct Body {
     pub(crate) marked: bool,
     /// The lane by which it came to where its present lane starts.
     pub(crate) came_by: Option<Lane>,
-    /// With the model of paths: the port through which its source sent it, and whether it may
+    /// The port through which its source sent it; with the model of paths also whether it may
     /// overtake others from there.
     pub(crate) origin: Option<PortId>,
     pub(crate) unordered: bool,
@@ -125,6 +126,11 @@ pub(crate) struct Body {
     pub(crate) sent: Time,
     /// What is recorded of it.
     pub(crate) tag: Tag,
+    /// The tunnel that it is in: `shape` and `tag` have its header, the bytes do not.
+    pub(crate) tunnel: Option<Tunnel>,
+    /// The replica that it is for, as is known before a redirector sees it: chosen at its source
+    /// with the model of paths; of an error, the sender of what it quotes.
+    pub(crate) aim: Option<PortId>,
 }
 
 impl Deref for Packet {
@@ -168,6 +174,8 @@ impl Packet {
             sender: Sender::Flow,
             sent: at,
             tag: Tag::NONE,
+            tunnel: None,
+            aim: None,
         };
         Packet(pool.house(body))
     }
@@ -287,6 +295,27 @@ impl Packet {
         let kept = 0..count.clamp(1, self.shape.count);
         self.times = self.times.part(&kept, self.shape.count);
         self.shape = self.shape.part(&kept);
+    }
+
+    /// Puts it into a tunnel.
+    pub(crate) fn enter(&mut self, tunnel: Tunnel) {
+        self.shape = self.shape.longer(tunnel.overhead);
+        self.tag = self.tag.longer(tunnel.overhead);
+        self.tunnel = Some(tunnel);
+    }
+
+    /// Takes it out of its tunnel.
+    pub(crate) fn leave_tunnel(&mut self) {
+        if let Some(tunnel) = self.tunnel.take() {
+            self.shape = self.shape.shorter(tunnel.overhead);
+            self.tag = self.tag.shorter(tunnel.overhead);
+        }
+    }
+
+    /// Gives a single packet other bytes, and puts what it had back.
+    pub(crate) fn rewrite(&mut self, buf: PacketBuf, vnet: vnet::Header, pool: &mut Pool) {
+        pool.give(core::mem::replace(&mut self.buf, buf));
+        (self.vnet, self.start, self.total) = (vnet, 0, 1);
     }
 
     /// A second packet of the same bytes.

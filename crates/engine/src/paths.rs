@@ -20,6 +20,7 @@
 
 pub(crate) mod allocation;
 pub(crate) mod announcer;
+mod course;
 pub(crate) mod exchange;
 pub(crate) mod names;
 pub(crate) mod remote_flows;
@@ -34,9 +35,8 @@ use core::net::IpAddr;
 
 use windtunnel_model::flow::{FlowChange, FlowTerms};
 use windtunnel_model::plan::{self, Plan};
-use windtunnel_model::profile::Discipline;
+use windtunnel_model::profile::{Discipline, Overhead};
 use windtunnel_model::{Lane, LinkProfile, PortId, Rate, Time};
-use windtunnel_routing::Target;
 use windtunnel_sharing::{FlowId, Sharing};
 
 use crate::chain::Chain;
@@ -45,6 +45,7 @@ use crate::packet::Packet;
 use crate::part::Part;
 use crate::timer::{Alarms, Due};
 use allocation::{Allocation, Touched};
+use course::{Bottleneck, Course};
 use exchange::Exchange;
 use traffic::Traffic;
 
@@ -57,7 +58,7 @@ pub(crate) struct PathModel {
     paths: Vec<Path>,
     /// By path.
     shapers: Vec<Chain>,
-    by_ends: BTreeMap<(PortId, Target), usize>,
+    by_ends: BTreeMap<(PortId, Course), usize>,
     /// By lane: the paths over it that have flows.
     busy: Vec<BTreeSet<usize>>,
     pub(crate) traffic: Traffic,
@@ -69,13 +70,13 @@ pub(crate) struct PathModel {
 #[derive(Debug)]
 struct Path {
     port: PortId,
-    target: Target,
+    course: Course,
     /// Of the packet that was the first to go here; with ECMP others may take other lanes.
     source: IpAddr,
     hash: u64,
     lanes: Vec<Lane>,
-    /// The first of its lanes with the least rate; `None`: no lane has one.
-    bottleneck: Option<(Lane, Rate)>,
+    /// `None`: no lane has a rate.
+    bottleneck: Option<Bottleneck>,
     flows: BTreeSet<FlowId>,
 }
 
@@ -124,19 +125,19 @@ impl PathModel {
         &self.shapers[index - self.lanes].alarms
     }
 
-    fn find(&self, port: PortId, target: Target) -> Option<usize> {
-        self.by_ends.get(&(port, target)).copied()
+    fn find(&self, port: PortId, course: Course) -> Option<usize> {
+        self.by_ends.get(&(port, course)).copied()
     }
 
     fn add(&mut self, path: Path) -> usize {
         let number = self.paths.len();
-        self.by_ends.insert((path.port, path.target), number);
+        self.by_ends.insert((path.port, path.course), number);
         self.paths.push(path);
         number
     }
 
     /// Lets a path lead over other lanes.
-    fn lead(&mut self, number: usize, lanes: Vec<Lane>, bottleneck: Option<(Lane, Rate)>) {
+    fn lead(&mut self, number: usize, lanes: Vec<Lane>, bottleneck: Option<Bottleneck>) {
         let path = &mut self.paths[number];
         let before = core::mem::replace(&mut path.lanes, lanes);
         path.bottleneck = bottleneck;
@@ -150,14 +151,8 @@ impl PathModel {
         }
     }
 
-    /// A flow of this hash takes part from now on.
-    fn start(
-        &mut self,
-        number: usize,
-        (id, hash): (FlowId, u64),
-        lanes: Vec<Lane>,
-        terms: FlowTerms,
-    ) {
+    /// A flow takes part from now on.
+    fn start(&mut self, number: usize, id: FlowId, lanes: Vec<Lane>, terms: FlowTerms) {
         // More flows than the table has room for go without a share of their own.
         if !self.allocation.start(id, Some(number), lanes, terms) {
             return;
@@ -169,10 +164,6 @@ impl PathModel {
             });
         }
         path.flows.insert(id);
-        if let Some(exchange) = &mut self.exchange {
-            let route = exchange.names.route(path.port, path.target, hash);
-            exchange.announcer.begin(id, route, &exchange.names);
-        }
     }
 
     /// A flow is no more.
@@ -237,7 +228,7 @@ impl PathModel {
     /// what is left of its lanes, or all of them where it has no flow.
     fn rate(&self, path: usize, capacity: impl Fn(Lane) -> Option<Rate>) -> Option<Rate> {
         let path = &self.paths[path];
-        let (_, least) = path.bottleneck?;
+        let least = path.bottleneck?.rate;
         if path.flows.is_empty() {
             return Some(least);
         }
@@ -257,9 +248,9 @@ impl PathModel {
 }
 
 impl Path {
-    fn new(port: PortId, target: Target, source: IpAddr, hash: u64) -> Self {
+    fn new(port: PortId, course: Course, source: IpAddr, hash: u64) -> Self {
         let (lanes, flows) = (Vec::new(), BTreeSet::new());
-        Path { port, target, source, hash, lanes, bottleneck: None, flows }
+        Path { port, course, source, hash, lanes, bottleneck: None, flows }
     }
 
     /// Whether several flows wait in its queue, each of which may be there because of the others.
@@ -268,15 +259,16 @@ impl Path {
     }
 }
 
-/// The queue and the rate in front of a path whose bottleneck has these properties.
-fn shaper_profile(bottleneck: Option<&LinkProfile>) -> LinkProfile {
-    let Some(profile) = bottleneck else {
+/// The queue and the rate in front of a path whose bottleneck has these properties, where a tunnel
+/// adds so many bytes to each segment.
+fn shaper_profile(bottleneck: Option<(&LinkProfile, u32)>) -> LinkProfile {
+    let Some((profile, tunnel_overhead)) = bottleneck else {
         return LinkProfile { mtu: u32::MAX, ..LinkProfile::default() };
     };
     LinkProfile {
         rate: profile.rate,
         queue: profile.effective_queue(),
-        overhead: Some(profile.effective_overhead()),
+        overhead: Some(Overhead(profile.effective_overhead().0 + tunnel_overhead)),
         discipline: Discipline::DropTail,
         mtu: u32::MAX,
         ..LinkProfile::default()

@@ -27,11 +27,12 @@ use flows::FlowTable;
 use sight::Sight;
 
 pub use settings::RecordSettings;
+pub(crate) use sight::mapped;
 pub(crate) use tag::Tag;
 
 /// The reasons of [`Kind::Dropped`], by number: those of lanes in the order of
 /// [`DropReason::ALL`], then those of routers.
-pub const DROP_REASON_NAMES: [&str; 11] = [
+pub const DROP_REASON_NAMES: [&str; 12] = [
     "down",
     "partition",
     "mtu",
@@ -43,6 +44,7 @@ pub const DROP_REASON_NAMES: [&str; 11] = [
     "no_route",
     "not_forwarded",
     "malformed",
+    "replica_lost",
 ];
 
 /// Why a router dropped a packet: numbers of [`DROP_REASON_NAMES`].
@@ -53,6 +55,7 @@ pub(crate) enum RouterReason {
     NoRoute = 8,
     NotForwarded = 9,
     Malformed = 10,
+    ReplicaLost = 11,
 }
 
 /// What was recorded so far, in numbers that only grow.
@@ -195,6 +198,11 @@ impl Recorder {
         } else {
             self.complete = false;
         }
+    }
+
+    /// The frame that is being handed in has a header more from here on.
+    pub(crate) fn lengthen_entering(&mut self, by: u32) {
+        self.entering = self.entering.longer(by);
     }
 
     /// The tag of the frame that is being handed in.

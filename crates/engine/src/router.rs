@@ -12,12 +12,16 @@ use windtunnel_wire::packet::Info;
 use windtunnel_wire::{flow, icmp, tcp, udp};
 
 use crate::network::Network;
+use crate::services::Filter;
+use crate::tunnel::Tunnel;
 
 /// What is to be done with a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// One hop less to live, and on along this lane.
     Forward(Lane),
+    /// Its address may be that of a service.
+    Service,
     /// It asks for an echo.
     Echo,
     /// Dropped, with a message to the sender.
@@ -51,20 +55,52 @@ impl Refusal {
     }
 }
 
-/// Decides what `router` does with `frame`.
-pub(crate) fn decide(network: &mut Network, router: RouterId, frame: &[u8]) -> Verdict {
-    let Ok(info) = Info::parse(frame) else { return Verdict::Malformed };
+/// Decides what `router` does with `frame`, which is in no tunnel.
+pub(crate) fn decide(
+    network: &mut Network,
+    services: &Filter,
+    router: RouterId,
+    (info, frame): (&Info, &[u8]),
+) -> Verdict {
     if info.is_multicast || stays_on_link(info.destination) || !may_travel(info.source) {
         return Verdict::Ignore;
     }
+    if services.may_hold(info.destination) {
+        return Verdict::Service;
+    }
+    decide_route(network, router, info, frame)
+}
+
+/// Decides about a packet that is not redirected, and may travel.
+pub(crate) fn decide_route(
+    network: &mut Network,
+    router: RouterId,
+    info: &Info,
+    frame: &[u8],
+) -> Verdict {
     let target = match network.target(info.destination) {
         None => return Verdict::Refuse(Refusal::NoHost),
         Some(Target::Lan(_)) if network.is_broadcast(info.destination) => return Verdict::Ignore,
-        Some(Target::Router(own)) if own == router => return for_itself(&info, frame),
+        Some(Target::Router(own)) if own == router => return for_itself(info, frame),
         Some(target) => target,
     };
-    let flow = || flow::Key::new(&info, frame).hash64();
-    match network.next_hop(router, Some(info.source), target, flow) {
+    let flow = || flow::Key::new(info, frame).hash64();
+    forward(info, network.next_hop(router, Some(info.source), target, flow))
+}
+
+/// Decides about a packet in a tunnel: only the tunnel's end matters.
+pub(crate) fn decide_tunnel(
+    network: &mut Network,
+    router: RouterId,
+    (info, frame): (&Info, &[u8]),
+    tunnel: &Tunnel,
+) -> Verdict {
+    let flow = || flow::Key::new(info, frame).hash64();
+    forward(info, network.next_hop(router, None, tunnel.end.target(), flow))
+}
+
+fn forward(info: &Info, next: Option<Lane>) -> Verdict {
+    match next {
         None => Verdict::Refuse(Refusal::NoRoute),
         Some(_) if info.ttl <= 1 => Verdict::Refuse(Refusal::Expired),
         Some(lane) => Verdict::Forward(lane),

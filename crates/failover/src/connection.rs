@@ -136,6 +136,11 @@ impl Connection {
         self.replicas.get(self.primary).filter(|replica| replica.is_live()).map(|one| one.id)
     }
 
+    /// When the last packet of either side came.
+    pub(crate) fn active(&self) -> Time {
+        self.active
+    }
+
     /// Bytes of output that are kept.
     pub(crate) fn buffered(&self) -> usize {
         self.replicas.iter().map(|replica| replica.output.len()).sum()

@@ -1,18 +1,22 @@
 //! All connections of a service's address: the contract with the caller.
 
+mod view;
+
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::fmt;
 
 use crate::config::Config;
 use crate::connection::{Connection, Context};
-use crate::counters::{Counters, Refused};
-use crate::event::{Event, Key, ReplicaId, Transmit};
+use crate::counters::Refused;
+use crate::event::{Event, Key, Place, ReplicaId, Transmit};
 use crate::icmp::Quote;
 use crate::segment::Segment;
 use crate::sink::Sink;
 use windtunnel_model::Time;
 use windtunnel_wire::{tcp, vnet};
+
+pub use view::View;
 
 /// Connections looked at to find one that is over, in a full table.
 const EVICTION_SEARCH: usize = 64;
@@ -58,22 +62,8 @@ pub struct Connections {
 #[derive(Debug, Clone)]
 struct Entry {
     connection: Connection,
+    place: Place,
     timer: Option<Time>,
-}
-
-/// What is known of a connection.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct View {
-    /// Whose output the client gets; none before the connection is open, and after it is over.
-    pub primary: Option<ReplicaId>,
-    /// The replicas that take part, the primary included.
-    pub replicas: Vec<ReplicaId>,
-    /// Bytes of output that wait for another replica.
-    pub buffered: usize,
-    /// Bytes of memory.
-    pub memory: usize,
-    /// Whether it is over, and only lingers.
-    pub is_over: bool,
 }
 
 impl Connections {
@@ -95,7 +85,22 @@ impl Connections {
         frame: &[u8],
         order: &[ReplicaId],
     ) -> Result<(), Refusal> {
-        let taken = self.take_client(now, vnet, frame, order);
+        self.handle_client_at(now, Place::default(), (vnet, frame), order)
+    }
+
+    /// The same, where there are several places: a new connection is kept at this one, and all that
+    /// comes of it leaves from there.
+    ///
+    /// # Errors
+    /// As [`handle_client`](Connections::handle_client).
+    pub fn handle_client_at(
+        &mut self,
+        now: Time,
+        place: Place,
+        (vnet, frame): (&vnet::Header, &[u8]),
+        order: &[ReplicaId],
+    ) -> Result<(), Refusal> {
+        let taken = self.take_client(now, place, (vnet, frame), order);
         self.count(taken)
     }
 
@@ -165,42 +170,11 @@ impl Connections {
         }
     }
 
-    /// The counters.
-    #[must_use]
-    pub fn counters(&self) -> Counters {
-        self.sink.counters
-    }
-
-    /// Connections, those that linger included.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.table.len()
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.table.is_empty()
-    }
-
-    /// A connection, if there is one.
-    #[must_use]
-    pub fn view(&self, key: Key) -> Option<View> {
-        let connection = &self.table.get(&key)?.connection;
-        Some(View {
-            primary: connection.primary(),
-            replicas: connection.live().collect(),
-            buffered: connection.buffered(),
-            memory: connection.memory() + size_of::<Entry>(),
-            is_over: connection.is_over(),
-        })
-    }
-
     fn take_client(
         &mut self,
         now: Time,
-        vnet: &vnet::Header,
-        frame: &[u8],
+        place: Place,
+        (vnet, frame): (&vnet::Header, &[u8]),
         order: &[ReplicaId],
     ) -> Result<(), Refusal> {
         let segment = Segment::parse(vnet, frame)?;
@@ -211,7 +185,7 @@ impl Connections {
             self.step(now, key, |connection, cx| is_new = connection.handle_client(cx, &segment));
         }
         if is_new {
-            self.open(now, key, &segment, order)?;
+            self.open(now, (key, place), &segment, order)?;
         }
         Ok(())
     }
@@ -219,7 +193,7 @@ impl Connections {
     fn open(
         &mut self,
         now: Time,
-        key: Key,
+        (key, place): (Key, Place),
         segment: &Segment<'_>,
         order: &[ReplicaId],
     ) -> Result<(), Refusal> {
@@ -241,9 +215,10 @@ impl Connections {
             return Err(Refusal::TableFull);
         }
         self.sink.counters.from_clients += 1;
+        self.sink.place = place;
         let mut cx = Context { now, config: &self.config, sink: &mut self.sink };
         let connection = Connection::open(&mut cx, key, segment, order);
-        self.table.insert(key, Entry { connection, timer: None });
+        self.table.insert(key, Entry { connection, place, timer: None });
         self.step(now, key, |_, _| {});
         Ok(())
     }
@@ -267,7 +242,8 @@ impl Connections {
 
     /// Lets a connection do something, and sets its timer.
     fn step(&mut self, now: Time, key: Key, act: impl FnOnce(&mut Connection, &mut Context<'_>)) {
-        let Some(Entry { connection, timer }) = self.table.get_mut(&key) else { return };
+        let Some(Entry { connection, place, timer }) = self.table.get_mut(&key) else { return };
+        self.sink.place = *place;
         let before = connection.buffered();
         let mut cx = Context { now, config: &self.config, sink: &mut self.sink };
         act(connection, &mut cx);
@@ -284,7 +260,7 @@ impl Connections {
     }
 
     fn forget(&mut self, key: Key) {
-        let Some(Entry { connection, timer }) = self.table.remove(&key) else { return };
+        let Some(Entry { connection, timer, .. }) = self.table.remove(&key) else { return };
         self.sink.buffered = self.sink.buffered.saturating_sub(connection.buffered());
         if let Some(at) = timer {
             self.timers.remove(&(at, key));

@@ -10,6 +10,11 @@ use windtunnel_wire::vnet;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReplicaId(pub u32);
 
+/// Where a connection is kept, by the caller's own number for it: that of a redirector, if there are
+/// several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Place(pub u32);
+
 /// A connection: the addresses that the client knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
@@ -31,6 +36,8 @@ pub enum Destination {
 /// A packet to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transmit {
+    /// Where from.
+    pub place: Place,
     /// Where to.
     pub to: Destination,
     /// Its header: the checksum is partial, and it may be a train.

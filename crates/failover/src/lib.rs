@@ -24,6 +24,7 @@
 //! | `icmp` | errors about packets to the client, translated like these |
 //! | `offset`, `ranges` | sequence numbers that do not wrap, and sets of them |
 //! | `config`, `event`, `counters` | settings; outputs |
+//! | `fuzz` | the entry for fuzzers, with the feature `fuzz` |
 //!
 //! The protocol, with its invariants and limits, is in `docs/internals/fail-over.md`.
 //!
@@ -54,6 +55,8 @@ mod connections;
 mod counters;
 mod draft;
 mod event;
+#[cfg(any(test, feature = "fuzz"))]
+mod fuzz;
 mod health;
 mod icmp;
 mod offset;
@@ -70,5 +73,7 @@ pub use config::{
 };
 pub use connections::{Connections, Refusal, View};
 pub use counters::{Counters, Refused};
-pub use event::{Cause, Destination, Ending, Event, Key, ReplicaId, Transmit, What};
+pub use event::{Cause, Destination, Ending, Event, Key, Place, ReplicaId, Transmit, What};
+#[cfg(any(test, feature = "fuzz"))]
+pub use fuzz::fuzz_one;
 pub use output::GAPS_MAX;

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use crate::config::WAITING_MAX;
 use crate::counters::Counters;
 use crate::draft::{Draft, Template};
-use crate::event::{Destination, Event, Key, ReplicaId, Transmit, What};
+use crate::event::{Destination, Event, Key, Place, ReplicaId, Transmit, What};
 use windtunnel_wire::vnet;
 
 /// Packets and events in order, and the counters.
@@ -17,6 +17,8 @@ pub(crate) struct Sink {
     pub(crate) counters: Counters,
     /// Bytes of output kept by all connections.
     pub(crate) buffered: usize,
+    /// Where the connection is kept that sends now.
+    pub(crate) place: Place,
 }
 
 impl Sink {
@@ -65,6 +67,6 @@ impl Sink {
             self.counters.packets_lost += 1;
             return;
         }
-        self.transmits.push_back(Transmit { to, vnet, frame });
+        self.transmits.push_back(Transmit { place: self.place, to, vnet, frame });
     }
 }

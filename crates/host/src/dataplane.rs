@@ -28,6 +28,7 @@ mod remote;
 mod sampler;
 mod schedule;
 pub(crate) mod senders;
+mod services;
 mod tally;
 pub(crate) mod tap;
 mod ticks;
@@ -64,6 +65,7 @@ use sampler::Sampler;
 pub(crate) use schedule::Cause;
 use schedule::Schedule;
 use senders::Senders;
+pub(crate) use services::{Redirected, RedirectionsNow};
 #[cfg(test)]
 pub(crate) use tally::LateInterval;
 pub(crate) use tally::{LaneResult, LaneShares, Tally};

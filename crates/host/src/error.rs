@@ -25,6 +25,13 @@ pub enum RunError {
     /// A node cannot get its packets; it is named.
     #[error("{0}")]
     Receive(String),
+    /// It cannot be seen whether programs of a replica listen.
+    #[error("cannot see whether programs of {node} listen for services")]
+    Replica {
+        node: String,
+        #[source]
+        source: std::io::Error,
+    },
     /// Not every disk of this machine can be divided by weight; nothing has been started.
     #[error("{who}: `disk` cannot have a weight: {why}")]
     DiskWeight {
@@ -102,7 +109,7 @@ impl RunError {
                  nothing"
                     .to_owned(),
             ),
-            RunError::Step { .. } | RunError::Receive(_) => {
+            RunError::Step { .. } | RunError::Receive(_) | RunError::Replica { .. } => {
                 Some("`windtunnel doctor` shows what this machine allows".into())
             }
             _ => None,

@@ -27,6 +27,7 @@ use crate::echo::{EchoResults, Probe};
 use crate::ending::Ending;
 use crate::folder::{Folder, FolderError};
 use crate::freeze::Freezes;
+use crate::live::ServicesEnded;
 use crate::node_limits::{Account, Bound};
 use crate::options::Options;
 use crate::output::Carried;
@@ -102,6 +103,7 @@ struct Whole {
     freezes: Freezes,
     limits: Vec<Account>,
     bounds: Vec<Bound>,
+    services: ServicesEnded,
     ending: Ending,
     lost: Vec<Lost>,
     cut_off: bool,
@@ -119,11 +121,16 @@ impl Whole {
             freezes: Freezes::default(),
             limits: Vec::new(),
             bounds: Vec::new(),
+            services: ServicesEnded::default(),
             ending: ending(results),
             lost: Vec::new(),
             cut_off: results.iter().all(|part| part.apart),
         };
         results.iter().for_each(|part| whole.add(part, results[0].origin));
+        for part in results {
+            let is_own = |node: usize| parts.placement.get(node) == Some(&part.member);
+            whole.services.add(&part.services, is_own);
+        }
         for theirs in results.iter().filter_map(|part| part.records.as_ref()) {
             whole.records.get_or_insert_default().add(theirs);
         }
@@ -193,6 +200,7 @@ impl Whole {
             freezes: self.freezes,
             limits: &self.limits,
             bounds: &self.bounds,
+            services: &self.services,
             late_above: options.max_lateness,
             device_drops,
             processors: processors(results),
@@ -217,6 +225,7 @@ impl Whole {
                     freezes: part.freezes,
                     limits: &part.limits,
                     bounds: &part.bounds,
+                    services: &part.services,
                     device_drops: part.device_drops,
                     processors: part.processors(),
                     ..common(&[], &[])

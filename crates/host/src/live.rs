@@ -41,6 +41,7 @@ mod refusal;
 mod replies;
 mod reply_filter;
 mod requests;
+mod services;
 mod stages;
 mod state;
 #[cfg(test)]
@@ -49,4 +50,5 @@ mod turn;
 
 pub(crate) use membership::{Members, Membership};
 pub(crate) use refusal::Refusal;
+pub(crate) use services::{ReplicaState, ServiceState, ServicesEnded, Watch};
 pub(crate) use state::{Ended, Live, Setup, Threads};

@@ -151,6 +151,7 @@ fn results_of(setup: &PartSetup, done: Done) -> Results {
         freezes: ended.freezes,
         limits: ended.limits,
         bounds: ended.bounds,
+        services: ended.services,
         device_drops: done.device_drops,
         busy: processors.busy,
         idle: processors.idle,

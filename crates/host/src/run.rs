@@ -29,6 +29,7 @@ use windtunnel_model::record::kind::Layer;
 use windtunnel_model::{Lane, NodeId, Plan, Span};
 use windtunnel_node::{Node, NodeSet, Recorded};
 use windtunnel_record::kernel::{Kernel, Scope, Settings};
+use windtunnel_record::listeners::ListenerThread;
 use windtunnel_record::preload::LIBRARY;
 use windtunnel_routing::Routes;
 use windtunnel_sys::poll::Event as Wake;
@@ -128,6 +129,8 @@ pub(crate) struct Prepared {
     limits: Limits,
     receive_queues: Vec<ReceiveQueue>,
     senders: Vec<OfLane>,
+    /// By what replicas of services are looked at; `None`: there are no services.
+    replicas: Option<Vec<(NodeId, OwnedFd)>>,
     notes: Vec<String>,
     setup: Span,
 }
@@ -142,8 +145,7 @@ pub(crate) fn prepare(
 ) -> Result<Prepared, RunError> {
     let began = now();
     check_presence(plan, options, here.as_deref())?;
-    let written = serde_json::to_vec_pretty(&**plan).map_err(io("write plan.json"))?;
-    folder.write("plan.json", &written)?;
+    write_plan(plan, folder)?;
     let signals = signal::Reader::open(signals).map_err(step("take over signals"))?;
     let (nice, promotion, kernel) = (nice_of_programs(), Promotion::prepare(), kernel(plan));
     let around = options.group.as_deref();
@@ -172,8 +174,8 @@ pub(crate) fn prepare(
     limits.enforce(plan, &node_set);
     let calls = node_options.recorded.as_ref().filter(|recorded| recorded.calls);
     let supervised = calls.map(|recorded| supervised(&node_set, recorded));
-    let diagnosed = plan.record.mode != RecordMode::Off;
-    let diagnosis = diagnosed.then(|| node_set.diagnosis(DIAGNOSIS_PATIENCE));
+    let diagnosis =
+        (plan.record.mode != RecordMode::Off).then(|| node_set.diagnosis(DIAGNOSIS_PATIENCE));
     let mut records = Records::new(records::Setup {
         plan: Arc::clone(plan),
         plan_hash: options.plan_hash.clone(),
@@ -197,6 +199,7 @@ pub(crate) fn prepare(
             .concat(),
         senders,
         limits,
+        replicas: replicas(plan, &node_set)?,
         receive_queues: ReceiveQueue::of_all(plan, &node_set).map_err(RunError::Receive)?,
         node_set,
         routes: Arc::new(routes),
@@ -206,6 +209,34 @@ pub(crate) fn prepare(
 
 /// The nodes whose programs share a link, and the lane from each.
 type Lanes = BTreeMap<NodeId, Lane>;
+
+fn write_plan(plan: &Plan, folder: &Folder) -> Result<(), RunError> {
+    let written = serde_json::to_vec_pretty(plan).map_err(io("write plan.json"))?;
+    Ok(folder.write("plan.json", &written)?)
+}
+
+/// Sockets by which replicas are looked at.
+fn replicas(plan: &Plan, node_set: &NodeSet) -> Result<Option<Vec<(NodeId, OwnedFd)>>, RunError> {
+    if plan.services.is_empty() {
+        return Ok(None);
+    }
+    let is_replica = |node| plan.services.iter().any(|service| service.replica(node).is_some());
+    let opened = node_set.diagnosis_of(is_replica, DIAGNOSIS_PATIENCE).into_iter();
+    let opened = opened.map(|(node, socket)| match socket {
+        Ok(socket) => Ok((node, socket)),
+        Err(source) => {
+            Err(RunError::Replica { node: plan.nodes[node.index()].name.clone(), source })
+        }
+    });
+    opened.collect::<Result<Vec<_>, _>>().map(Some)
+}
+
+/// The thread that looks at them.
+fn watch(sockets: Vec<(NodeId, OwnedFd)>, wake: &Arc<Wake>) -> Result<live::Watch, RunError> {
+    let (thread, findings) = ListenerThread::start(Arc::clone(wake))
+        .map_err(step("start the thread that looks at replicas of services"))?;
+    Ok(live::Watch { thread, findings, sockets })
+}
 
 /// What nodes are made with, whatever is recorded and wherever they are.
 fn node_options(
@@ -332,6 +363,7 @@ impl Prepared {
         let packets = (remote, of_packets, self.promotion, (self.receive_queues, self.senders));
         let (threads, recording) =
             start_threads(plan, options, folder, &observer, &self.node_set, packets)?;
+        let watch = self.replicas.map(|sockets| watch(sockets, &threads.wake)).transpose()?;
         let control = Listener::open(folder.path()).map_err(step("open the control socket"))?;
         if options.link_latest {
             folder.link_latest()?;
@@ -346,6 +378,7 @@ impl Prepared {
             records: self.records,
             limits: self.limits,
             signals: self.signals,
+            watch,
             control,
             threads,
             membership,

@@ -9,6 +9,7 @@ mod limits;
 mod pairs;
 mod programs;
 mod report;
+mod services;
 mod shares;
 #[cfg(test)]
 mod testing;
@@ -156,6 +157,7 @@ fn warnings(evidence: &Evidence<'_>) -> Vec<String> {
         warnings.extend(notes.iter().chain(&overload).map(of_host));
     }
     warnings.extend(overload(evidence).filter(|_| evidence.hosts.is_empty()));
+    warnings.extend(services::warnings(evidence));
     if evidence.recorded.lost > 0 {
         let lost = evidence.recorded.lost;
         warnings.push(format!("{lost} records are missing in links.csv or events.jsonl"));

@@ -5,7 +5,8 @@ use std::io;
 use windtunnel_cluster::Parts;
 use windtunnel_cluster::protocol::run::RunSetup;
 use windtunnel_control::{
-    Connection, Incoming, LaneStatus, Listener, RecordStatus, Reply, Request, RunStatus, Snapshot,
+    Connection, Incoming, LaneStatus, Listener, RecordStatus, Reply, Request, RunStatus,
+    ServiceList, Snapshot, services,
 };
 use windtunnel_host::Folder;
 
@@ -107,6 +108,10 @@ impl Proxy {
             Request::RecordStart(_) | Request::RecordStop | Request::RecordStatus => {
                 all(parts, &living, request).map_or_else(|reply| reply, records)
             }
+            Request::Services { .. } => match all(parts, &living, request) {
+                Ok(replies) => self.services(replies),
+                Err(reply) => reply,
+            },
             Request::Reservations => {
                 all(parts, &living, request).map_or_else(|reply| reply, reservations)
             }
@@ -132,10 +137,18 @@ impl Proxy {
     /// Each node as its own part sees it.
     fn status(&self, statuses: impl Iterator<Item = (u16, RunStatus)>) -> RunStatus {
         let mut whole: Option<RunStatus> = None;
-        for (member, status) in statuses {
-            let whole = whole.get_or_insert_with(|| status.clone());
+        for (member, mut status) in statuses {
+            let others = std::mem::take(&mut status.services);
+            let is_own = |node: &str| self.is_on(node, member);
+            let whole = match &mut whole {
+                Some(whole) => {
+                    services::add_all(&mut whole.services, others, is_own);
+                    whole
+                }
+                none => none.insert(RunStatus { services: others, ..status.clone() }),
+            };
             for node in status.nodes {
-                let own = self.nodes.iter().any(|known| known.0 == node.node && known.1 == member);
+                let own = self.is_on(&node.node, member);
                 if let Some(slot) = whole.nodes.iter_mut().find(|it| own && it.node == node.node) {
                     *slot = node;
                 }
@@ -145,7 +158,26 @@ impl Proxy {
             name: self.name.clone(),
             elapsed_ns: 0,
             nodes: Vec::new(),
+            services: Vec::new(),
         })
+    }
+
+    fn is_on(&self, node: &str, member: u16) -> bool {
+        self.nodes.iter().any(|known| known.0 == node && known.1 == member)
+    }
+
+    /// Replicas as their own parts see them, and the flows of all.
+    fn services(&self, replies: Vec<(u16, Reply)>) -> Reply {
+        let mut whole: Option<ServiceList> = None;
+        for (member, reply) in replies {
+            let Reply::Services(list) = reply else { return reply };
+            match &mut whole {
+                None => whole = Some(list),
+                Some(whole) => whole.add(list, |node| self.is_on(node, member)),
+            }
+        }
+        let over = || Reply::Error { message: "the run is over".to_owned(), hint: None };
+        whole.map_or_else(over, Reply::Services)
     }
 
     fn snapshot(&self, replies: Vec<(u16, Reply)>) -> Reply {
@@ -333,7 +365,7 @@ mod tests {
             programs: Vec::new(),
         };
         let nodes = ["a", "b", "c"].map(node).into();
-        RunStatus { name: "net".to_owned(), elapsed_ns, nodes }
+        RunStatus { name: "net".to_owned(), elapsed_ns, nodes, services: Vec::new() }
     }
 
     #[test]

@@ -53,6 +53,10 @@ id!(
     /// A reservation that nodes share.
     ReservationId
 );
+id!(
+    /// A service.
+    ServiceId
+);
 
 /// Which way along a link: `Up` goes from the first vertex named in `between` to the second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

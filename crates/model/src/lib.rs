@@ -56,7 +56,9 @@ pub mod trace;
 pub mod valid;
 mod wf2q;
 
-pub use id::{Direction, LanId, Lane, LinkId, NodeId, PortId, ReservationId, RouterId, Vertex};
+pub use id::{
+    Direction, LanId, Lane, LinkId, NodeId, PortId, ReservationId, RouterId, ServiceId, Vertex,
+};
 pub use lan::{Lan, Subnet};
 pub use plan::Plan;
 pub use probability::Probability;

@@ -5,6 +5,7 @@ mod event;
 mod program;
 mod recording;
 mod reservation;
+mod service;
 
 use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
@@ -33,6 +34,10 @@ pub use recording::{
     RecordDirection, RecordMode, Recording,
 };
 pub use reservation::Reservation;
+pub use service::{
+    Encapsulation, FailOver, Health, OnLoss, Policy, PortError, Probe, Replica, Service,
+    ServiceChange, ServicePort, ServiceUpdate, Transport,
+};
 
 /// A whole experiment, resolved and valid: ids index the lists, names are unique, every pair of
 /// nodes that must talk has a route.
@@ -64,6 +69,9 @@ pub struct Plan {
     /// What nodes share; `ReservationId` is the position.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reservations: Vec<Reservation>,
+    /// Addresses that several nodes answer for; `ServiceId` is the position.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<Service>,
     /// Nodes in the file's order, groups expanded; `NodeId` is the position.
     pub nodes: Vec<Node>,
     /// Routers; `RouterId` is the position.

@@ -7,6 +7,7 @@ mod link;
 mod network;
 mod node;
 mod reservation;
+mod service;
 mod trace;
 
 use alloc::borrow::ToOwned;
@@ -101,6 +102,7 @@ impl Plan {
         self.traces.iter().try_for_each(trace::validate)?;
         reservation::validate(self)?;
         network::validate(self)?;
+        service::validate(self)?;
         self.nodes.iter().try_for_each(|node| node::validate(self, node))?;
         self.record.validate(self)?;
         self.routes.iter().try_for_each(|route| self.validate_route(route))?;

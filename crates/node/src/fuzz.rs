@@ -65,6 +65,7 @@ mod tests {
             ("supervise", r#"{"supervise":{"library":"/x.so"}}"#),
             ("ready", r#"{"ready":{"notes":["x"]}}"#),
             ("spawned", r#"{"spawned":{"id":7,"pid":3}}"#),
+            ("probed", r#"{"probed":{"token":5,"failure":"refused"}}"#),
             ("exited", r#"{"exited":{"id":7,"status":{"signal":9}}}"#),
             (
                 "echo-done",

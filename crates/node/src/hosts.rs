@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use windtunnel_model::Plan;
 
 /// The text of `/etc/hosts` (hosts(5)): localhost, then every node with its first interface's
-/// addresses, then the further interfaces, then the routers. A lookup of a name returns the first
+/// addresses, then the further interfaces, the routers, and the services. A lookup of a name returns the first
 /// interface first, because resolvers keep the order.
 #[must_use]
 pub fn hosts_file(plan: &Plan) -> String {
@@ -21,6 +21,9 @@ pub fn hosts_file(plan: &Plan) -> String {
     }
     for router in &plan.routers {
         router.interfaces.iter().for_each(|i| add(&mut text, i.v4, i.v6, &router.name));
+    }
+    for service in &plan.services {
+        add(&mut text, service.v4, service.v6, &service.name);
     }
     text
 }

@@ -27,6 +27,7 @@ mod names;
 mod network;
 mod observe;
 mod private;
+mod probe;
 mod programs;
 mod receive;
 pub(crate) mod record;

@@ -60,12 +60,13 @@ pub use fuzz::fuzz_one;
 pub use hosts::hosts_file;
 pub use init::hidden::{Cover, hide};
 pub use message::{
-    ECHO_PATIENCE_NS, ExitStatus, Failure, Listener, MESSAGE_BYTES_MAX, MessageError,
+    ECHO_PATIENCE_NS, ExitStatus, Failure, Listener, MESSAGE_BYTES_MAX, MessageError, Probe,
     ProcessorWindow, ProgramBounds, ProgramUse, Reply, Request, Spawn,
 };
 pub use namespaces::{EnterError, Namespaces, enter, enter_for};
 pub use netlink::NetlinkError;
 
+pub use net_config::FIRST_DEVICE;
 pub use net_config::edit::RouteEdit;
 
-pub use node_set::{CreateError, Node, NodeSet, Options, Recorded, create};
+pub use node_set::{CreateError, Node, NodeSet, Options, Recorded, create, sent_to};

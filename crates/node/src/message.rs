@@ -76,6 +76,14 @@ pub enum Request {
     /// Three descriptors come along: the queue, a packet socket of the fabric, an event that is
     /// raised for a thread that sleeps. What goes wrong is a [`Reply::ReceiveFailed`].
     Receive,
+    /// Look whether a program of the node serves. Answer: [`Reply::Probed`].
+    Probe {
+        /// Chosen by the sender, given back in the reply.
+        token: u64,
+        what: Probe,
+        /// Nanoseconds, after which it has failed.
+        timeout_ns: u64,
+    },
     /// From now on, programs that start enter the control groups whose `cgroup.procs` come along,
     /// instead of those that came earlier, and have these limits.
     Bound(ProgramBounds),
@@ -87,6 +95,19 @@ pub enum Request {
         /// Processes and threads.
         processes: Option<u32>,
     },
+}
+
+/// Where a program is to accept a connection, and what it is to answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Probe {
+    /// An address of the node.
+    pub address: IpAddr,
+    /// A TCP port.
+    pub port: u16,
+    /// A path to ask for over HTTP; `None`: it is enough that a connection is accepted.
+    pub http: Option<String>,
+    /// The host that a request over HTTP names.
+    pub host: String,
 }
 
 /// What programs have that start from now on.
@@ -220,6 +241,13 @@ pub enum Reply {
         /// What was tried, and what the kernel said.
         message: String,
     },
+    /// A probe is over.
+    Probed {
+        /// As in the request.
+        token: u64,
+        /// What was wrong; `None`: nothing.
+        failure: Option<String>,
+    },
     /// What was watched listens now; the watch is over.
     Listening {
         token: u64,
@@ -337,6 +365,16 @@ mod tests {
             Request::Unwatch { token: 1 },
             Request::EndEcho { token: 1 },
             Request::Diagnose,
+            Request::Probe {
+                token: 5,
+                what: Probe {
+                    address: "10.1.0.80".parse().unwrap(),
+                    port: 80,
+                    http: Some("/".into()),
+                    host: "www".into(),
+                },
+                timeout_ns: 1,
+            },
             Request::Supervise { library: Some("/run/x.so".into()) },
             Request::LimitProcessor { share: 250 },
             Request::LimitUse { memory: Some(1 << 40), processes: None },
@@ -361,6 +399,7 @@ mod tests {
             Reply::Ready { notes: vec!["no /sys".into()] },
             Reply::Failed(failure),
             Reply::Exited { id: 1, status: ExitStatus::Signal(9) },
+            Reply::Probed { token: 5, failure: Some("refused".into()) },
             Reply::EchoDone {
                 token: 2,
                 began_ns: 7,

@@ -4,6 +4,7 @@ mod device;
 pub(crate) mod edit;
 pub(crate) mod prefixes;
 pub(crate) mod routes;
+mod services;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -21,6 +22,9 @@ use routes::{Destination, Exits, Passing};
 pub(crate) struct NetConfig {
     /// Devices with their addresses.
     pub(crate) devices: Vec<Device>,
+    /// Addresses of services, which are on the loopback device: the kernel takes packets for them,
+    /// whichever device they come by, and programs can bind them.
+    pub(crate) services: Vec<IpAddr>,
     /// Destinations and where they leave, in order.
     pub(crate) routes: Vec<(Prefix, Hop)>,
     /// Packets that use a table of their own.
@@ -47,7 +51,8 @@ impl NetConfig {
             })
             .collect();
         let v6 = devices.iter().any(|device| device.addresses.iter().any(IpAddr::is_ipv6));
-        let mut net_config = NetConfig { devices, routes: vec![], rules: vec![], v6 };
+        let mut net_config =
+            NetConfig { devices, services: vec![], routes: vec![], rules: vec![], v6 };
         net_config.add_defaults();
         let on_lan = net_config.devices.iter().any(|device| device.lan.is_some());
         if on_lan || interfaces.len() > 1 {
@@ -56,6 +61,7 @@ impl NetConfig {
         if interfaces.len() > 1 {
             net_config.add_pairs(&exits);
         }
+        net_config.add_services(plan, node, &exits);
         net_config
     }
 
@@ -80,13 +86,7 @@ impl NetConfig {
     /// also a table for each, so that what comes from its address leaves by it wherever that
     /// leads to the destination at all, unless the route to it is fixed.
     fn add_choices(&mut self, exits: &Exits<'_>) {
-        let ways: Vec<(Destination, usize)> = exits
-            .destinations()
-            .filter_map(|destination| {
-                let best = exits.best(&destination)?;
-                Some((destination, best))
-            })
-            .collect();
+        let ways = ways(exits);
         for like in FAMILIES {
             let default = self.default(like);
             let main = self.table(exits, &ways, like, (default, TABLE_MAIN), |_, best| best);
@@ -103,7 +103,7 @@ impl NetConfig {
                 });
                 self.routes.extend(own);
                 self.routes.extend(everything);
-                self.rules.push(Rule { from: source, to: None, table });
+                self.rules.push(Rule { from: source, to: None, udp_port: None, table });
             }
         }
     }
@@ -121,7 +121,12 @@ impl NetConfig {
                         used.push(key);
                         used.len() - 1
                     });
-                    self.rules.push(Rule { from: *from, to: Some(*to), table: pair_table(number) });
+                    self.rules.push(Rule {
+                        from: *from,
+                        to: Some(*to),
+                        udp_port: None,
+                        table: pair_table(number),
+                    });
                 }
             }
         }
@@ -253,6 +258,15 @@ impl NetConfig {
     }
 }
 
+/// Destinations with the position of the best device for each.
+fn ways(exits: &Exits<'_>) -> Vec<(Destination, usize)> {
+    let way = |destination: Destination| {
+        let best = exits.best(&destination)?;
+        Some((destination, best))
+    };
+    exits.destinations().filter_map(way).collect()
+}
+
 /// The number of a way among those that are known.
 fn number_of(known: &mut Vec<Way>, way: Way) -> usize {
     known.iter().position(|other| *other == way).unwrap_or_else(|| {
@@ -273,8 +287,11 @@ const ALL: Prefix = Prefix { address: IpAddr::V4(Ipv4Addr::BROADCAST), length: 3
 /// The index of a node's device, chosen here so that it need not be looked up. Below are `lo` and
 /// the devices that some kernel modules put into each namespace.
 pub(crate) fn device_index(position: usize) -> u32 {
-    100 + u32::try_from(position).expect("a plan has fewer than 2^32 interfaces")
+    FIRST_DEVICE + u32::try_from(position).expect("a plan has fewer than 2^32 interfaces")
 }
+
+/// The index of a node's first device, inside of the node.
+pub const FIRST_DEVICE: u32 = 100;
 
 /// The routing table for what comes from a device's addresses.
 fn own_table(position: usize) -> u32 {

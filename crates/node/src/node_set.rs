@@ -217,14 +217,46 @@ impl NodeSet {
         self.nodes.iter().filter_map(change).collect()
     }
 
+    /// Brings a node's kernel from the services of one plan to those of another, between which
+    /// nothing else differs: it gets the addresses that it is to answer for. What it then cannot
+    /// do, it reports ([`Reply::RoutesFailed`]).
+    ///
+    /// # Errors
+    /// As [`Node::send`].
+    pub fn change_services(
+        &self,
+        before: &Plan,
+        after: &Plan,
+        routes: &Routes,
+        node: NodeId,
+    ) -> Result<(), ChannelError> {
+        let Some(there) = self.node(node) else { return Ok(()) };
+        let edit = RouteEdit::of_services(before, after, routes, node);
+        let mut parts = edit.parts().into_iter();
+        parts.try_for_each(|part| there.send(&Request::Routes(part), &[]))
+    }
+
     /// A socket for each node that asks the kernel about the node's sockets
     /// ([`windtunnel_sys::sock_diag`]), or why there is none. Waits up to `patience` for each
     /// node; only the thread that receives the nodes' reports need not wait meanwhile.
     #[must_use]
     pub fn diagnosis(&self, patience: Duration) -> Vec<(NodeId, io::Result<OwnedFd>)> {
-        let asked: Vec<_> = self.nodes.iter().map(|node| (node.id, node.ask_diagnosis())).collect();
+        self.diagnosis_of(|_| true, patience)
+    }
+
+    /// The same for the nodes that are `wanted`.
+    #[must_use]
+    pub fn diagnosis_of(
+        &self,
+        wanted: impl Fn(NodeId) -> bool,
+        patience: Duration,
+    ) -> Vec<(NodeId, io::Result<OwnedFd>)> {
+        let nodes = self.nodes.iter().filter(|node| wanted(node.id));
+        let asked: Vec<_> = nodes.map(|node| (node.id, node.ask_diagnosis())).collect();
         let answered = asked.into_iter();
-        answered.map(|(id, asked)| (id, asked.and_then(|end| answer(&end, patience)))).collect()
+        let answered =
+            answered.map(|(id, asked)| (id, asked.and_then(|end| sent_to(&end, patience))));
+        answered.collect()
     }
 
     /// What is not as it should be, without being fatal: a sentence each.
@@ -323,8 +355,12 @@ impl AsFd for Node {
     }
 }
 
-/// What a node's init has sent to `end`: a descriptor, or an errno.
-fn answer(end: &OwnedFd, patience: Duration) -> io::Result<OwnedFd> {
+/// The socket that a node's init has sent to the other end of the one that went with
+/// [`Request::Diagnose`].
+///
+/// # Errors
+/// The node's failure to make one, or that nothing has come in time.
+pub fn sent_to(end: &OwnedFd, patience: Duration) -> io::Result<OwnedFd> {
     if poll::wait(&mut [PollFd::new(end, PollFlags::IN)], Some(patience))? == 0 {
         return Err(io::ErrorKind::TimedOut.into());
     }

@@ -22,6 +22,8 @@ mod guard;
 mod network;
 #[path = "namespaces/programs.rs"]
 mod programs;
+#[path = "namespaces/services.rs"]
+mod services;
 #[path = "namespaces/support.rs"]
 mod support;
 
@@ -39,8 +41,15 @@ pub(crate) type Case = (&'static str, fn());
 fn main() {
     let filters: Vec<String> =
         std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let cases =
-        [network::CASES, programs::CASES, echo::CASES, errors::CASES, guard::CASES, ending::CASES];
+    let cases = [
+        network::CASES,
+        services::CASES,
+        programs::CASES,
+        echo::CASES,
+        errors::CASES,
+        guard::CASES,
+        ending::CASES,
+    ];
     let chosen: Vec<&Case> = cases
         .into_iter()
         .flatten()

@@ -11,6 +11,7 @@
 //! | [`diagnosis`] | the state of TCP connections, from the kernel, without rights |
 //! | [`drain`] | the thread that carries records from their sources to files |
 //! | [`kernel`] | what the kernel's network stack does, where CAP_BPF is there |
+//! | [`listeners`] | which sockets would take what comes to services |
 //! | [`owners`] | which sockets are of the processes that are recorded |
 //! | [`preload`] | the library that records the calls of programs into which it is loaded |
 //! | [`notification`] | the calls of programs that a preload library cannot enter |
@@ -25,6 +26,7 @@ pub mod drain;
 pub mod feed;
 mod flow;
 pub mod kernel;
+pub mod listeners;
 pub mod notification;
 pub mod overhead;
 pub mod owners;

@@ -10,6 +10,8 @@
 mod account;
 #[path = "sources/diagnosis.rs"]
 mod diagnosis;
+#[path = "sources/listeners.rs"]
+mod listeners;
 #[path = "sources/notification.rs"]
 mod notification;
 #[path = "sources/program.rs"]
@@ -33,7 +35,7 @@ fn main() {
         std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let is_chosen =
         |name: &str| filters.is_empty() || filters.iter().any(|word| name.contains(word.as_str()));
-    let cases = [diagnosis::CASES, notification::CASES].concat();
+    let cases = [diagnosis::CASES, listeners::CASES, notification::CASES].concat();
     let chosen: Vec<&Case> = cases.iter().filter(|(name, _)| is_chosen(name)).collect();
     if std::env::args().any(|argument| argument == "--list") {
         chosen.iter().for_each(|(name, _)| println!("{name}: test"));

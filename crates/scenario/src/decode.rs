@@ -24,6 +24,7 @@ mod record;
 mod reorder;
 mod reserve;
 mod route;
+mod service;
 mod share;
 mod trace;
 
@@ -46,4 +47,5 @@ pub(crate) use property::{PROPERTIES, decode_property, parse_queue};
 pub(crate) use record::RecordDraft;
 pub(crate) use reserve::{ReservationDraft, read_reservation};
 pub(crate) use route::{RouteDraft, WayDraft};
+pub(crate) use service::{ServiceDraft, ServiceEventDraft, Weights};
 pub(crate) use share::Share;

@@ -20,6 +20,7 @@ mod reach;
 mod record;
 mod reserve;
 mod route;
+mod service;
 mod share;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,7 +59,9 @@ pub(crate) fn resolve(
     link::resolve(found, draft, &mut directory, &mut budget, &mut plan);
     stage(found)?;
     reserve::resolve(found, draft, &directory, &mut plan);
+    service::resolve(found, draft, &directory, &mut plan);
     address::assign(found, draft, &mut plan);
+    service::check(found, draft, &mut plan);
     order::check(found, draft, &directory);
     route::resolve(found, draft, &directory, &mut budget, &mut plan);
     event::resolve(found, draft, source, files, &directory, &mut budget, &mut plan);
@@ -88,7 +91,8 @@ pub(crate) fn resolve_now(
     let directory = Directory::of(plan);
     let why = Paths::Asked;
     let absent = Some(absent);
-    let scene = event::Scene { directory: &directory, plan, why, text, files, now, absent };
+    let added = &[];
+    let scene = event::Scene { directory: &directory, plan, why, text, files, now, absent, added };
     let mut timeline = event::Timeline::default();
     let mut budget = Budget::default();
     for draft in drafts {
@@ -115,6 +119,7 @@ fn empty_plan(draft: &Draft, source: &Source<'_>) -> Plan {
         on_host_loss: draft.machines.on_host_loss(),
         record: Recording::default(),
         reservations: Vec::new(),
+        services: Vec::new(),
         nodes: Vec::new(),
         routers: Vec::new(),
         lans: Vec::new(),

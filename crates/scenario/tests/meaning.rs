@@ -8,6 +8,8 @@ mod common;
 mod events;
 #[path = "meaning/links.rs"]
 mod links;
+#[path = "meaning/services.rs"]
+mod services;
 #[path = "meaning/shares.rs"]
 mod shares;
 

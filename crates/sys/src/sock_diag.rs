@@ -35,6 +35,48 @@ pub fn open() -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
+/// Has the kernel send messages of UDP sockets as well, and of both kinds only those without a peer:
+/// of sockets that listen, or would take datagrams of everybody. What answers requests is not
+/// concerned, if these have numbers other than 0.
+///
+/// # Errors
+/// What setsockopt(2) says.
+pub fn notify_of_listeners(socket: impl AsFd) -> io::Result<()> {
+    // By classic BPF, whose loads are in network order: for 0 that is no matter.
+    let mut filter = [
+        instruction(BPF_LD | BPF_W | BPF_ABS, 0, 0, SEQUENCE_AT),
+        instruction(BPF_JMP | BPF_JEQ | BPF_K, 0, 2, 0),
+        instruction(BPF_LD | BPF_H | BPF_ABS, 0, 0, PEER_PORT_AT),
+        instruction(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0),
+        instruction(BPF_RET | BPF_K, 0, 0, u32::MAX),
+        instruction(BPF_RET | BPF_K, 0, 0, 0),
+    ];
+    let program = libc::sock_fprog { len: 6, filter: filter.as_mut_ptr() };
+    let raw = socket.as_fd().as_raw_fd();
+    // SAFETY: `program` points to as many instructions as it says, which live through the call, and
+    // the kernel copies them.
+    let returned = unsafe {
+        let value = (&raw const program).cast();
+        let length = socklen::<libc::sock_fprog>();
+        libc::setsockopt(raw, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, value, length)
+    };
+    check(returned)?;
+    for group in [GROUP_UDP_DESTROY, GROUP_UDP6_DESTROY] {
+        // SAFETY: `group` is a live value of the size that is said.
+        let returned = unsafe {
+            let value = (&raw const group).cast();
+            let length = socklen::<libc::c_int>();
+            libc::setsockopt(raw, libc::SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP, value, length)
+        };
+        check(returned)?;
+    }
+    Ok(())
+}
+
+fn instruction(code: u16, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
+    libc::sock_filter { code, jt, jf, k }
+}
+
 /// The network namespace that a socket belongs to, by the number of its inode.
 ///
 /// # Errors
@@ -107,3 +149,19 @@ const RECEIVE_BYTES: usize = 1 << 20;
 /// `SKNLGRP_INET_TCP_DESTROY` and `SKNLGRP_INET6_TCP_DESTROY`, as bits.
 const TCP_DESTROY: u32 = 1 << 0;
 const TCP6_DESTROY: u32 = 1 << 2;
+/// `SKNLGRP_INET_UDP_DESTROY` and `SKNLGRP_INET6_UDP_DESTROY`.
+const GROUP_UDP_DESTROY: libc::c_int = 2;
+const GROUP_UDP6_DESTROY: libc::c_int = 4;
+// Of linux/bpf_common.h.
+const BPF_LD: u16 = 0x00;
+const BPF_JMP: u16 = 0x05;
+const BPF_RET: u16 = 0x06;
+const BPF_W: u16 = 0x00;
+const BPF_H: u16 = 0x08;
+const BPF_ABS: u16 = 0x20;
+const BPF_JEQ: u16 = 0x10;
+const BPF_K: u16 = 0x00;
+/// Of `struct nlmsghdr`.
+const SEQUENCE_AT: u32 = 8;
+/// Of `struct inet_diag_msg`, behind a header.
+const PEER_PORT_AT: u32 = 16 + 6;

@@ -195,6 +195,129 @@ pub enum EventKind {
         /// Nodes with several interfaces whose kernels get other routes.
         nodes: Vec<String>,
     },
+    /// A program of a replica listens on a port of a service: the replica gets new connections.
+    ServiceRegistered {
+        /// The service.
+        service: String,
+        /// The replica's node.
+        replica: String,
+        /// The port, as in `80/tcp`.
+        port: String,
+        /// When the socket was seen, in nanoseconds after the run began; `at_ns` is when the routers
+        /// knew.
+        seen_ns: u64,
+    },
+    /// No program of a replica listens on a port of a service any longer: the replica gets no new
+    /// connections.
+    ServiceWithdrawn {
+        /// The service.
+        service: String,
+        /// The replica's node.
+        replica: String,
+        /// The port, as in `80/tcp`.
+        port: String,
+        /// When that was seen, in nanoseconds after the run began; `at_ns` is when the routers knew.
+        seen_ns: u64,
+    },
+    /// A replica's node was killed or left, or its machine is lost.
+    ServiceLost {
+        /// The service.
+        service: String,
+        /// The replica's node.
+        replica: String,
+        /// When that was known, in nanoseconds after the run began; `at_ns` is when the routers
+        /// knew.
+        seen_ns: u64,
+    },
+    /// A probe found that a replica is healthy again, or no longer.
+    ServiceHealth {
+        /// The service.
+        service: String,
+        /// The replica's node.
+        replica: String,
+        /// Whether it is healthy.
+        healthy: bool,
+        /// What the probe found; absent if it went well.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
+        /// When the probe ended, in nanoseconds after the run began; `at_ns` is when the routers
+        /// knew.
+        seen_ns: u64,
+    },
+    /// Something was asked of a replica.
+    ServiceSet {
+        /// The service.
+        service: String,
+        /// The replica's node.
+        replica: String,
+        /// What.
+        set: ServiceSetting,
+    },
+    /// A router redirects new connections to another replica than before.
+    Redirected {
+        /// The service.
+        service: String,
+        /// Its address.
+        address: String,
+        /// The port, as in `80/tcp`.
+        port: String,
+        /// The router.
+        router: String,
+        /// The replica's node.
+        replica: String,
+    },
+    /// A replica takes no part any more in a connection of a service with `fail-over: transparent`.
+    ReplicaExpelled {
+        /// The service.
+        service: String,
+        /// Its end of the connection.
+        address: String,
+        /// The client's end.
+        client: String,
+        /// The replica's node.
+        replica: String,
+        /// Why: `gone` (its node), `silent`, `stalled`, `differed`, `finished-alone`, `reset`,
+        /// `refused` or `no-answer`.
+        cause: String,
+        /// The first byte of the server's stream that differed, from 0.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        offset: Option<u64>,
+        /// Time from when it fell behind, or sent what was wrong, in nanoseconds.
+        after_ns: u64,
+        /// How many replicas are left.
+        left: u32,
+    },
+    /// The client of such a connection gets the output of another replica from now on.
+    ReplicaPromoted {
+        /// The service.
+        service: String,
+        /// Its end of the connection.
+        address: String,
+        /// The client's end.
+        client: String,
+        /// The replica's node.
+        replica: String,
+    },
+    /// The client of such a connection was sent the first packet since a replica was expelled.
+    ConnectionResumed {
+        /// The service.
+        service: String,
+        /// Its end of the connection.
+        address: String,
+        /// The client's end.
+        client: String,
+        /// Time since the packet before, in nanoseconds; what the connection was idle is part of it.
+        silence_ns: u64,
+    },
+    /// No replica is left of such a connection.
+    ConnectionLost {
+        /// The service.
+        service: String,
+        /// Its end of the connection.
+        address: String,
+        /// The client's end.
+        client: String,
+    },
     /// A command was run in a node from outside.
     Executed {
         /// The node.
@@ -275,6 +398,22 @@ pub enum WhyRerouted {
     Event,
     /// Lanes went down or up, as long ago as `routing` says.
     Lanes,
+}
+
+/// What was asked of a replica.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ServiceSetting {
+    /// The node became a replica.
+    Add,
+    /// The node is a replica no longer.
+    Remove,
+    /// It gets nothing new.
+    Drain,
+    /// It gets new connections again.
+    Undrain,
+    /// Its weight is this from now on.
+    Weight(u32),
 }
 
 impl Event {

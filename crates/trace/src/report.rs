@@ -4,6 +4,7 @@ mod limits;
 mod machine;
 mod received;
 mod records;
+mod services;
 mod shares;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ pub use limits::{NodeBound, NodeLimit};
 pub use machine::{FlowStarts, Host, LostHost, Machine, Peer};
 pub use received::NodeReceived;
 pub use records::{RecordLayer, Records};
+pub use services::{FailOverReport, ReplicaReport, ReplicasWatched, ServiceReport};
 pub use shares::{NodeShares, ProgramShare};
 
 /// A whole run. Field names carry their units.
@@ -66,6 +68,12 @@ pub struct Report {
     /// What came to nodes that pay for receiving.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub received: Vec<NodeReceived>,
+    /// What routers redirected for each service.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<ServiceReport>,
+    /// How the sockets of their replicas were looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replicas_watched: Option<ReplicasWatched>,
     /// What programs had of links that they shared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shares: Vec<NodeShares>,

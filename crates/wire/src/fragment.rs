@@ -38,6 +38,44 @@ pub fn write(frame: &[u8], mtu: u32, index: u32, out: &mut [u8]) -> Option<usize
     Some(out.len())
 }
 
+/// Where an IPv4 fragment belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// What fragments of one packet share.
+    pub identification: u16,
+    /// Where its payload begins in the packet's, in bytes.
+    pub offset: usize,
+    /// Whether others follow.
+    pub more: bool,
+}
+
+impl Place {
+    /// That of a frame; `None` where it is no IPv4 packet.
+    #[must_use]
+    pub fn of(frame: &[u8]) -> Option<Self> {
+        let outer = ethernet::View::parse(frame).ok()?;
+        if outer.ethertype() != ethernet::IPV4 {
+            return None;
+        }
+        let view = ipv4::View::parse(outer.payload()).ok()?;
+        Some(Self {
+            identification: view.identification(),
+            offset: bytes::index(view.fragment_offset()),
+            more: view.more_fragments(),
+        })
+    }
+}
+
+/// Makes the header of a first fragment that of the whole packet, all of whose payload follows it in
+/// the frame. `None` where the frame is no IPv4 packet or too long for one.
+pub fn make_whole(frame: &mut [u8]) -> Option<()> {
+    let at = ethernet::HEADER_LEN;
+    let old = bytes::u16_at(frame, at + 6)?;
+    bytes::put_u16(frame, at + 2, bytes::len16(frame.len() - at)?)?;
+    bytes::put_u16(frame, at + 6, old & 0xc000)?;
+    ipv4::set_checksum(frame)
+}
+
 /// How a packet divides.
 struct Plan {
     info: Info,

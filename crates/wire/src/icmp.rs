@@ -3,6 +3,8 @@
 mod echo;
 mod error;
 mod neighbour;
+mod quote;
+mod relay;
 
 use crate::bytes;
 use crate::packet::{Info, Malformed, Version};
@@ -10,6 +12,8 @@ use crate::packet::{Info, Malformed, Version};
 pub use echo::echo_reply_in_place;
 pub use error::{Kind, Reply, may_send_error, write_error};
 pub use neighbour::{FRAME_LEN as NEIGHBOUR_FRAME_LEN, Neighbour};
+pub use quote::Quote;
+pub use relay::relay;
 
 /// Protocol number of ICMP.
 pub const PROTOCOL_V4: u8 = 1;

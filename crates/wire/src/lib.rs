@@ -21,6 +21,8 @@
 //! | [`digest`] | a number by which a datagram is known again |
 //! | [`segment`] | trains: how many packets, how long, cutting them |
 //! | [`fragment`] | IPv4 fragmentation |
+//! | [`ipip`] | a packet in another IP header |
+//! | [`mss`], [`reset`] | what is changed and said of TCP connections on their way |
 //! | [`corrupt`] | a bit error that the receiver notices |
 //! | [`tunnel`] | datagrams that carry frames between the machines of a run |
 //!
@@ -54,9 +56,12 @@ pub mod fragment;
 mod fuzz;
 pub mod hop;
 pub mod icmp;
+pub mod ipip;
 pub mod ipv4;
 pub mod ipv6;
+pub mod mss;
 pub mod packet;
+pub mod reset;
 pub mod segment;
 pub mod tcp;
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Events as text.
 
-use windtunnel_trace::event::{Event, EventKind, WhyRerouted};
+use windtunnel_trace::event::{Event, EventKind, ServiceSetting, WhyRerouted};
 use windtunnel_trace::moment;
 
 use crate::render::quantity;
@@ -44,6 +44,80 @@ fn limit(what: &EventKind) -> String {
         EventKind::LimitSet { node, limit, value } => format!("{node}: {limit} {value}"),
         EventKind::LimitReached { .. } => reached(what),
         other => serde_json::to_string(other).unwrap_or_default(),
+    }
+}
+
+/// What has become of a replica of a service.
+fn service(what: &EventKind) -> String {
+    match what {
+        EventKind::ServiceRegistered { service, replica, port, .. } => {
+            format!("service {service}: {replica} listens on {port}")
+        }
+        EventKind::ServiceWithdrawn { service, replica, port, .. } => {
+            format!("service {service}: {replica} no longer listens on {port}")
+        }
+        EventKind::ServiceLost { service, replica, .. } => {
+            format!("service {service}: {replica} is lost")
+        }
+        EventKind::ServiceHealth { service, replica, why, .. } => match why {
+            Some(why) => format!("service {service}: {replica} is unhealthy: {why}"),
+            None => format!("service {service}: {replica} is healthy again"),
+        },
+        EventKind::ServiceSet { service, replica, set } => {
+            let set = match set {
+                ServiceSetting::Add => "is added".to_owned(),
+                ServiceSetting::Remove => "is removed".to_owned(),
+                ServiceSetting::Drain => "gets nothing new".to_owned(),
+                ServiceSetting::Undrain => "gets new connections again".to_owned(),
+                ServiceSetting::Weight(weight) => format!("has the weight {weight}"),
+            };
+            format!("service {service}: {replica} {set}")
+        }
+        EventKind::Redirected { service, address, port, router, replica } => {
+            format!("service {service}: {router} redirects {address} {port} to {replica}")
+        }
+        _ => transparent(what),
+    }
+}
+
+/// What happened to connections that outlive their server.
+fn transparent(what: &EventKind) -> String {
+    match what {
+        EventKind::ReplicaExpelled {
+            service,
+            client,
+            replica,
+            cause,
+            offset,
+            after_ns,
+            left,
+            ..
+        } => {
+            let after = quantity::nanos(*after_ns);
+            let why = match (cause.as_str(), offset) {
+                ("gone", _) => "its node is gone".to_owned(),
+                ("silent", _) => format!("silent for {after}"),
+                ("stalled", _) => format!("without progress for {after}"),
+                ("differed", Some(offset)) => format!("it sent another byte {offset}"),
+                ("finished-alone", _) => "it finished where others go on".to_owned(),
+                ("reset", _) => "it reset the connection".to_owned(),
+                ("refused", _) => "it refused the connection".to_owned(),
+                ("no-answer", _) => "it did not answer in time".to_owned(),
+                (other, _) => other.to_owned(),
+            };
+            format!("service {service}: {client} goes on without {replica}, {left} left: {why}")
+        }
+        EventKind::ReplicaPromoted { service, client, replica, .. } => {
+            format!("service {service}: {client} is served by {replica}")
+        }
+        EventKind::ConnectionResumed { service, client, silence_ns, .. } => {
+            let silence = quantity::nanos(*silence_ns);
+            format!("service {service}: {client} is answered again, after {silence}")
+        }
+        EventKind::ConnectionLost { service, client, .. } => {
+            format!("service {service}: {client} has no server any more")
+        }
+        _ => String::new(),
     }
 }
 
@@ -115,6 +189,14 @@ fn what(what: &EventKind) -> String {
         EventKind::CaughtUp { lasted_ns } => {
             format!("caught up, after {}", quantity::nanos(*lasted_ns))
         }
+        EventKind::Warning { message } => format!("warning: {message}"),
+        _ => machines(what),
+    }
+}
+
+/// What happens to machines of a run, services and limits.
+fn machines(what: &EventKind) -> String {
+    match what {
         EventKind::HostLost { host, nodes, why } => {
             format!("host {host} is lost, {why}; with it: {}", some(nodes))
         }
@@ -129,7 +211,16 @@ fn what(what: &EventKind) -> String {
             let lasted = quantity::nanos(*lasted_ns);
             format!("host {host} gets answers of host {peer} again, after {lasted}")
         }
-        EventKind::Warning { message } => format!("warning: {message}"),
+        EventKind::ServiceRegistered { .. }
+        | EventKind::ServiceWithdrawn { .. }
+        | EventKind::ServiceLost { .. }
+        | EventKind::ServiceHealth { .. }
+        | EventKind::ServiceSet { .. }
+        | EventKind::Redirected { .. }
+        | EventKind::ReplicaExpelled { .. }
+        | EventKind::ReplicaPromoted { .. }
+        | EventKind::ConnectionResumed { .. }
+        | EventKind::ConnectionLost { .. } => service(what),
         _ => limit(what),
     }
 }

@@ -1,7 +1,7 @@
 //! The events of a plan as text.
 
 use serde::Serialize;
-use windtunnel_model::plan::{Action, Event};
+use windtunnel_model::plan::{Action, Event, ServiceChange, ServiceUpdate};
 use windtunnel_model::{Bytes, Lane, NodeId, Plan, Span, Vertex};
 
 /// An event that is to happen.
@@ -83,7 +83,28 @@ fn words(plan: &Plan, action: &Action) -> String {
             free.chain(fixed).collect::<Vec<_>>().join(", ")
         }
         Action::Reroute => "shortest routes are computed again".to_owned(),
+        Action::Service(changes) => {
+            changes.iter().map(|change| service_words(plan, change)).collect::<Vec<_>>().join(", ")
+        }
     }
+}
+
+fn service_words(plan: &Plan, change: &ServiceChange) -> String {
+    let name = |id: NodeId| &plan.nodes[id.index()].name;
+    let replica = name(change.update.replica());
+    let what = match change.update {
+        ServiceUpdate::Registered { port, .. } => format!("{replica} listens on {port}"),
+        ServiceUpdate::Withdrawn { port, .. } => format!("{replica} does not listen on {port}"),
+        ServiceUpdate::Lost { .. } => format!("{replica} is lost"),
+        ServiceUpdate::Health { healthy: true, .. } => format!("{replica} is healthy"),
+        ServiceUpdate::Health { healthy: false, .. } => format!("{replica} is not healthy"),
+        ServiceUpdate::Drain { drain: true, .. } => format!("{replica} drains"),
+        ServiceUpdate::Drain { drain: false, .. } => format!("{replica} drains no longer"),
+        ServiceUpdate::Weight { weight, .. } => format!("{replica} weighs {weight}"),
+        ServiceUpdate::Add { .. } => format!("{replica} is added"),
+        ServiceUpdate::Remove { .. } => format!("{replica} is removed"),
+    };
+    format!("service {}: {what}", plan.services[change.service.index()].name)
 }
 
 fn lane_words(plan: &Plan, lane: Lane) -> String {

@@ -4,7 +4,9 @@ mod bounds;
 mod limits;
 mod links;
 mod received;
+mod services;
 mod shares;
+mod transparent;
 
 use windtunnel_trace::report::{Expectation, Program, Report};
 
@@ -14,7 +16,9 @@ use bounds::bounds;
 use limits::limits;
 use links::links;
 use received::received;
+use services::services;
 use shares::shares;
+use transparent::transparent;
 
 /// The summary of a run: links, limits, programs that failed, expectations, warnings. Ends with
 /// a line end, or is empty.
@@ -23,6 +27,8 @@ pub(crate) fn text(report: &Report) -> String {
         links(report),
         limits(report),
         received(report),
+        services(report),
+        transparent(report),
         shares(report),
         bounds(report),
         programs(report),
@@ -178,6 +184,8 @@ mod tests {
             programs: Vec::new(),
             limits: Vec::new(),
             received: Vec::new(),
+            services: Vec::new(),
+            replicas_watched: None,
             shares: Vec::new(),
             bounds: Vec::new(),
             expectations: Vec::new(),

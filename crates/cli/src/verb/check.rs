@@ -1,6 +1,7 @@
 //! `check`: whether a scenario is valid, and what network it describes.
 
 mod over;
+mod services;
 
 use std::path::PathBuf;
 
@@ -29,7 +30,7 @@ use over::MachineCheck;
 ///
 /// Needs no rights. Prints latency, bottleneck, loss and hops for each ordered pair of nodes (each
 /// of their ways, where routers spread flows over several), the values of links that have a preset
-/// or follow a trace, the lengths of queues that the file leaves to the default, and whether the
+/// or follow a trace, services, the lengths of queues that the file leaves to the default, and whether the
 /// plan fits this machine. With --hosts: whether machines of a cluster carry it, which node goes on
 /// which, and the most that can cross their uplinks.
 #[derive(Debug, clap::Args)]
@@ -71,6 +72,8 @@ struct Checked<'p> {
     #[serde(skip_serializing_if = "is_zero")]
     lans: usize,
     links: usize,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    services: Vec<services::Planned>,
     #[serde(skip)]
     extras: Extras,
     paths: Vec<Path>,
@@ -173,6 +176,7 @@ impl<'p> Checked<'p> {
             routers: plan.routers.len(),
             lans: plan.lans.len(),
             links: plan.links.len(),
+            services: services::planned(plan),
             extras: Extras::of(plan),
             paths,
             paths_left_out,
@@ -231,6 +235,7 @@ fn render(checked: &Checked<'_>) -> String {
     if !checked.described.is_empty() {
         text.push_str(&values_table(&checked.described, checked.all));
     }
+    text.push_str(&services::text(&checked.services));
     for event in checked.events.iter().flatten() {
         text.push_str(&format!("at {}: {}\n", event.at, event.what));
     }

@@ -13,8 +13,9 @@ use crate::output;
 use crate::render::quantity;
 use crate::render::table::{Align, Table};
 use crate::verb::Outcome;
+use crate::verb::service::render_services;
 
-/// List nodes and programs of a live run
+/// List nodes and programs of a live run, and its services
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// List all live runs of this user instead, in whatever folder, as `ls` does
@@ -114,7 +115,11 @@ fn render(status: &RunStatus) -> String {
         }
     }
     let elapsed = quantity::span(Span::from_nanos(status.elapsed_ns));
-    format!("{}, {elapsed} after it began\n{}", status.name, table.render(""))
+    let services = match &status.services[..] {
+        [] => String::new(),
+        services => format!("\n{}", render_services(services)),
+    };
+    format!("{}, {elapsed} after it began\n{}{services}", status.name, table.render(""))
 }
 
 /// A node's name and addresses are shown once.
@@ -170,6 +175,7 @@ mod tests {
                     programs: vec![],
                 },
             ],
+            services: Vec::new(),
         };
         assert_eq!(
             render(&status),

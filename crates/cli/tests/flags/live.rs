@@ -79,7 +79,12 @@ fn status(name: &str) -> RunStatus {
         limits: NodeLimits::default(),
         programs: Vec::new(),
     };
-    RunStatus { name: name.into(), elapsed_ns: 1_000_000_000, nodes: vec![node] }
+    RunStatus {
+        name: name.into(),
+        elapsed_ns: 1_000_000_000,
+        nodes: vec![node],
+        services: Vec::new(),
+    }
 }
 
 fn windtunnel(folder: &Path, arguments: &[&str]) -> Command {

@@ -254,7 +254,9 @@ impl Chain {
     }
 
     fn fragment(&mut self, now: Time, mut packet: Packet, work: &mut Work) {
-        let mtu = self.mtu.0;
+        // In a tunnel the inner packet is fragmented.
+        let overhead = packet.tunnel.map_or(0, |tunnel| tunnel.overhead);
+        let mtu = self.mtu.0.saturating_sub(overhead);
         let (frame, header) = packet.settled(&mut work.pool);
         let complete = checksum::complete(frame, header);
         let Some(count) = fragment::count(frame, mtu).filter(|_| complete) else {
@@ -270,7 +272,7 @@ impl Chain {
         self.counters.fragments += u64::from(count);
         let time = packet.times.first;
         work.recorder.note(Kind::Fragmented, time, self.label, &packet, count);
-        let ip_header = ip_header(packet.frame());
+        let ip_header = ip_header(packet.frame(), overhead);
         let mut before = 0;
         for index in 0..count {
             let number = if index == 0 { packet.number } else { self.next };
@@ -290,9 +292,10 @@ impl Chain {
     }
 }
 
-/// Bytes of the header of an IPv4 packet; only such are fragmented.
-fn ip_header(frame: &[u8]) -> u16 {
-    frame.get(ethernet::HEADER_LEN).map_or(0, |byte| u16::from(byte & 0xf) * 4)
+/// Bytes of the header of an IPv4 packet, and of the one in front of it; only such are fragmented.
+fn ip_header(frame: &[u8], overhead: u32) -> u16 {
+    let own = frame.get(ethernet::HEADER_LEN).map_or(0, |byte| u16::from(byte & 0xf) * 4);
+    own + u16::try_from(overhead).unwrap_or(0)
 }
 
 /// One fragment; `None` where there is no memory.
@@ -306,7 +309,8 @@ fn fragment_of(packet: &Packet, mtu: u32, index: u32, work: &mut Work) -> Option
     buf.truncate(len);
     let header = vnet::Header::default();
     let shape = Shape::of(&buf, &header);
+    let shape = shape.longer(packet.tunnel.map_or(0, |tunnel| tunnel.overhead));
     let mut fragment = Packet::new(buf, header, shape, packet.times.first, &mut work.pool);
-    fragment.came_by = packet.came_by;
+    (fragment.came_by, fragment.tunnel) = (packet.came_by, packet.tunnel);
     Some(fragment)
 }

@@ -2,9 +2,13 @@
 
 mod change;
 mod forward;
+mod redirect;
+mod replicate;
 mod report;
 mod reroute;
 mod segment;
+mod ways;
+mod wrap;
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
@@ -25,9 +29,13 @@ use crate::neighbours::Neighbours;
 use crate::network::{End, Network};
 use crate::packet::Sender;
 use crate::part::Part;
+use crate::reassembly::Reassembly;
 use crate::records::Recorder;
+use crate::services::Services;
 use crate::timer::{Activity, Due, Timers};
+use replicate::Trains;
 use reroute::Reroutes;
+use ways::KnownWays;
 
 /// The network without what is particular to a [`Model`].
 #[derive(Debug)]
@@ -49,6 +57,12 @@ pub(crate) struct Core {
     pub(crate) events: Bounded<Event>,
     pub(crate) handoffs: Bounded<Handoff>,
     pub(crate) reroutes: Reroutes,
+    pub(crate) services: Services,
+    ways: KnownWays,
+    reassembly: Reassembly,
+    trains: Trains,
+    /// How many packets got the bytes of an outer header, modulo 2^16: their identification.
+    wrapped: u16,
     /// By port: whether it is on this machine.
     pub(crate) here: Vec<bool>,
     /// The latest `now`.
@@ -93,6 +107,11 @@ impl Core {
             events: Bounded::new(EVENTS_MAX),
             handoffs: Bounded::new(HANDOFFS_MAX),
             reroutes: Reroutes::new(plan.routing.reroute),
+            services: Services::new(plan),
+            ways: KnownWays::default(),
+            reassembly: Reassembly::default(),
+            trains: Trains::new(),
+            wrapped: 0,
             here,
             now: Time::ZERO,
         }
@@ -115,6 +134,23 @@ impl Core {
             Activity::Ingress | Activity::Server => chain.wake(due, &mut self.work),
         }
         true
+    }
+
+    /// When flows or fragments are to be forgotten, or connections that are kept want something.
+    pub(crate) fn next_upkeep(&self) -> Option<Time> {
+        let times = [self.services.next(), self.reassembly.next(), self.next_kept()];
+        times.into_iter().flatten().min()
+    }
+
+    /// Forgets flows and fragments whose time is over, and does what connections that are kept want.
+    pub(crate) fn keep_up(&mut self, now: Time) {
+        self.wake_kept(now);
+        if self.services.next().is_some_and(|at| at <= now) {
+            self.services.sweep(now);
+        }
+        let lost = self.reassembly.lost();
+        self.reassembly.expire(now, &mut self.work.pool);
+        self.services.count_not_reassembled(self.reassembly.lost() - lost);
     }
 
     #[inline]

@@ -76,8 +76,9 @@ impl Engine {
     }
 
     /// Flows here that cannot be announced to other machines, since more are on one route than
-    /// there are names for (4 billion, divided by what [`FlowKey`] needs for the rest). Each
-    /// makes the sharing of links wrong.
+    /// there are names for (4 billion, divided by what [`FlowKey`] needs for the rest), or a
+    /// redirector leads them to their replica by a detour, which no name says. Each makes the
+    /// sharing of links wrong.
     #[must_use]
     pub fn nameless_flows(&self) -> u64 {
         self.exchange().map_or(0, |exchange| exchange.announcer.nameless())

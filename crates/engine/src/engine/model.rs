@@ -13,6 +13,7 @@ use crate::part::Part;
 use crate::paths::PathModel;
 use crate::paths::virtual_clock::VirtualClocks;
 use crate::timer::{Alarms, Due};
+use crate::tunnel::Tunnel;
 
 /// How packets are carried over the lanes of a [`Core`].
 ///
@@ -62,17 +63,19 @@ impl Model {
         }
     }
 
-    /// Takes a frame that a node sent; `Some` if every element lets it pass at once.
+    /// Takes a frame that a node sent, perhaps into a tunnel (with the model of paths, none begins at
+    /// a node); `Some` if every element lets it pass at once.
     #[inline]
     pub(crate) fn enter(
         &mut self,
         core: &mut Core,
         port: PortId,
         packet: (vnet::Header, Shape),
+        tunnel: Option<Tunnel>,
         frame: &mut [u8],
     ) -> Option<Express> {
         match self {
-            Model::Hops => core.enter(core.now, port, packet, frame),
+            Model::Hops => core.enter(core.now, port, packet, tunnel, frame),
             Model::Paths(paths) => paths.enter(core, port, packet, frame),
         }
     }

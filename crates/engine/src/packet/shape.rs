@@ -55,6 +55,17 @@ impl Shape {
         u64::from(self.count - 1) * full + last
     }
 
+    /// With so many bytes more in each segment.
+    pub(crate) fn longer(self, by: u32) -> Self {
+        Shape { each: self.each + by, last: self.last + by, ..self }
+    }
+
+    /// With so many bytes less.
+    pub(crate) fn shorter(self, by: u32) -> Self {
+        let less = |len: u32| len.saturating_sub(by);
+        Shape { each: less(self.each), last: less(self.last), ..self }
+    }
+
     pub(crate) fn part(&self, range: &Range<u32>) -> Self {
         let last = if range.end == self.count { self.last } else { self.each };
         let each = if range.end - range.start == 1 { last } else { self.each };

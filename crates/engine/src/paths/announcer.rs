@@ -30,7 +30,8 @@ pub(crate) struct Announcer {
     held: BTreeSet<(Time, FlowKey)>,
     /// And from when on less may be announced.
     announced: BTreeMap<FlowKey, (Flow, Time)>,
-    /// Flows for which there was no name.
+    /// Flows for which there was no name; one that is nameless again after routes changed counts
+    /// again.
     nameless: u64,
 }
 
@@ -57,6 +58,16 @@ impl Announcer {
         self.names.insert(id, (route, serial, key));
         self.flows.insert(key, id);
         self.noted.insert(key);
+    }
+
+    /// Whether a flow has a name.
+    pub(crate) fn knows(&self, id: FlowId) -> bool {
+        self.names.contains_key(&id)
+    }
+
+    /// A flow cannot be announced, as no name says how it goes.
+    pub(crate) fn count_nameless(&mut self) {
+        self.nameless += 1;
     }
 
     /// The terms of a flow may be other ones.

@@ -6,11 +6,12 @@ use alloc::vec::Vec;
 use windtunnel_model::flow::{FlowChange, FlowKey, FlowTerms};
 use windtunnel_model::plan::Plan;
 use windtunnel_model::{Lane, Time};
+use windtunnel_sharing::FlowId;
 
-use super::PathModel;
 use super::announcer::Announcer;
 use super::names::{FlowNames, Route};
 use super::remote_flows::RemoteFlows;
+use super::{Course, PathModel};
 use crate::engine::Core;
 
 /// Announcements to and from other machines.
@@ -46,6 +47,25 @@ impl PathModel {
         let refused = news.iter().filter(|one| !self.take_announcement(core, part, one)).count();
         self.divide(core, now);
         refused
+    }
+
+    /// Announces an own flow of this hash that takes part, unless it is announced already. Others
+    /// take it to go straight to where it ends: one whose tunnel makes a detour has no name.
+    pub(super) fn announce(&mut self, core: &mut Core, number: usize, (id, hash): (FlowId, u64)) {
+        let Some(exchange) = &mut self.exchange else { return };
+        let path = &self.paths[number];
+        if !path.flows.contains(&id) {
+            return;
+        }
+        let route = exchange.names.route(path.port, path.course.target, hash);
+        let is_straight = !path.course.leads_to_replica()
+            || self.allocation.lanes(id) == core.trace_route(&route);
+        if is_straight && !exchange.announcer.knows(id) {
+            exchange.announcer.begin(id, route, &exchange.names);
+        } else if !is_straight {
+            exchange.announcer.end(id);
+            exchange.announcer.count_nameless();
+        }
     }
 
     /// None of a part's flows is there any more.
@@ -111,6 +131,6 @@ impl Core {
     /// The lanes of a flow's route.
     pub(crate) fn trace_route(&mut self, route: &Route) -> Vec<Lane> {
         let source = self.network.address_of_port(route.port);
-        self.trace(route.port, route.target, source, route.class)
+        self.trace(route.port, Course::to(route.target), source, route.class).lanes
     }
 }

@@ -1,13 +1,10 @@
 //! Packets that leave their source, and flows that come and go.
 
-use alloc::vec;
-use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use windtunnel_model::flow::FlowTerms;
 use windtunnel_model::profile::Setting;
-use windtunnel_model::{Lane, LinkPatch, PortId, Rate, Span, Time};
-use windtunnel_routing::Target;
+use windtunnel_model::{Lane, LinkPatch, PortId, Span, Time};
 use windtunnel_sharing::{DemandEstimator, FlowId, Usage};
 use windtunnel_wire::flow::Key;
 use windtunnel_wire::packet::Info;
@@ -15,13 +12,12 @@ use windtunnel_wire::vnet;
 
 use super::traffic::{FlowSignal, PERIOD};
 use super::virtual_clock::PathHop;
-use super::{Path, PathModel, shaper_profile};
+use super::{Bottleneck, Course, Path, PathModel, shaper_profile};
 use crate::chain::{Chain, Pacing, Role, Site};
 use crate::counters::DropReason;
 use crate::element::RngKey;
 use crate::engine::Core;
 use crate::engine::Express;
-use crate::network::End;
 use crate::packet::{Packet, Shape};
 use crate::records::{self, SOURCE_QUEUE};
 
@@ -40,13 +36,13 @@ impl PathModel {
     ) -> Option<Express> {
         let now = core.now;
         let found = Info::parse(frame).ok().and_then(|info| {
-            let target = core.network.target(info.destination)?;
+            let (course, aim) = core.course(now, port, (&info, frame))?;
             let key = Key::new(&info, frame);
-            let path = self.path_to(core, now, (port, target), info.source, &key)?;
-            Some((path, key, FlowSignal::of(&info, frame)))
+            let path = self.path_to(core, now, (port, course), info.source, &key)?;
+            Some((path, aim, (key, FlowSignal::of(&info, frame))))
         });
-        let Some((path, key, signal)) = found else {
-            return core.enter(now, port, (vnet, shape), frame);
+        let Some((path, aim, (key, signal))) = found else {
+            return core.enter(now, port, (vnet, shape), None, frame);
         };
         self.see(core, now, path, key, signal, &shape);
         let Some(buf) = core.work.pool.copy(frame) else {
@@ -59,6 +55,7 @@ impl PathModel {
         };
         let mut packet = Packet::new(buf, vnet, shape, now, &mut core.work.pool);
         packet.origin = Some(port);
+        packet.aim = aim;
         packet.tag = core.work.recorder.entering();
         self.wait_at_source(core, now, path, packet);
         None
@@ -80,16 +77,17 @@ impl PathModel {
             self.allocation.set_capacity(Lane::from_index(index), chain.profile().rate);
         }
         for number in 0..self.paths.len() {
-            let Path { port, target, source, hash, .. } = self.paths[number];
-            let lanes = core.trace(port, target, Some(source), hash);
-            let bottleneck = core.bottleneck(&lanes);
-            self.lead(number, lanes, bottleneck);
+            let Path { port, course, source, hash, .. } = self.paths[number];
+            let traced = core.trace(port, course, Some(source), hash);
+            let bottleneck = core.bottleneck(&course, &traced);
+            self.lead(number, traced.lanes, bottleneck);
         }
         for (key, id, path) in self.traffic.running() {
-            let Path { port, target, .. } = self.paths[path];
-            let lanes = core.trace(port, target, Some(key.source), key.hash64());
+            let Path { port, course, .. } = self.paths[path];
+            let lanes = core.trace(port, course, Some(key.source), key.hash64()).lanes;
             let terms = core.terms(&lanes, self.traffic.flow(id).map(|it| &it.estimator));
             self.renew(id, lanes, terms);
+            self.announce(core, path, (id, key.hash64()));
         }
         self.retrace_remote(core);
         self.settle();
@@ -107,14 +105,15 @@ impl PathModel {
         &mut self,
         core: &mut Core,
         now: Time,
-        (port, target): (PortId, Target),
+        (port, course): (PortId, Course),
         source: IpAddr,
         key: &Key,
     ) -> Option<usize> {
-        let number = self.find(port, target).unwrap_or_else(|| {
-            let mut path = Path::new(port, target, source, key.hash64());
-            path.lanes = core.trace(port, target, Some(path.source), path.hash);
-            path.bottleneck = core.bottleneck(&path.lanes);
+        let number = self.find(port, course).unwrap_or_else(|| {
+            let mut path = Path::new(port, course, source, key.hash64());
+            let traced = core.trace(port, course, Some(path.source), path.hash);
+            path.bottleneck = core.bottleneck(&course, &traced);
+            path.lanes = traced.lanes;
             let number = self.add(path);
             self.add_shaper(core, now, number);
             number
@@ -125,11 +124,12 @@ impl PathModel {
     fn add_shaper(&mut self, core: &mut Core, now: Time, number: usize) {
         debug_assert_eq!(number, self.shapers.len(), "shapers are added in order");
         let bottleneck = self.paths[number].bottleneck;
-        let profile = bottleneck.map(|(lane, _)| core.chains[lane.index()].profile().clone());
+        let profile = bottleneck
+            .map(|it| (core.chains[it.lane.index()].profile().clone(), it.tunnel_overhead));
         let lane = Lane::from_index(self.lanes + number);
         let rng = RngKey { seed: 0, link: "", direction: lane.direction, part: 0 };
         let site = Site { ends_at_node: false, on_lan: false, routed: true };
-        let profile = shaper_profile(profile.as_ref());
+        let profile = shaper_profile(profile.as_ref().map(|(profile, more)| (profile, *more)));
         let role = Role::Shaper(None);
         self.shapers.push(Chain::new(lane, &rng, &profile, site, role, &core.work.traces));
         self.set_rate(core, now, number);
@@ -150,6 +150,7 @@ impl PathModel {
         let backlogged = shaper.counters.queue_packets >= BACKLOG_MIN;
         let last = shaper.next_number() + u64::from(shape.count) - 1;
         let is_shared = self.paths[path].is_shared();
+        self.leave_replica(path, &key);
         if let Some(flow) = self.traffic.meet(&key, signal) {
             flow.bring(bytes, last);
             let wants_more = || !is_shared || flow.exceeds(self.allocation.rate(flow.id));
@@ -173,13 +174,27 @@ impl PathModel {
         }
     }
 
+    /// Ends a flow to a service that goes to another replica now, by another redirector, or straight
+    /// to the origin: what it sent before goes on, and has no share any more.
+    fn leave_replica(&mut self, path: usize, key: &Key) {
+        let Some(flow) = self.traffic.get_mut(key).filter(|flow| flow.path != path) else { return };
+        let (id, before) = (flow.id, flow.path);
+        let [own, former] = [path, before].map(|number| &self.paths[number]);
+        let is_redirected = [own, former].iter().any(|path| path.course.leads_to_replica());
+        if own.port == former.port && is_redirected {
+            self.stop(before, id);
+            self.traffic.remove(key);
+        }
+    }
+
     /// Lets a flow take part from now on.
     fn start_flow(&mut self, core: &mut Core, number: usize, id: FlowId, key: &Key) {
-        let Path { port, target, .. } = self.paths[number];
+        let Path { port, course, .. } = self.paths[number];
         let hash = key.hash64();
-        let lanes = core.trace(port, target, Some(key.source), hash);
+        let lanes = core.trace(port, course, Some(key.source), hash).lanes;
         let terms = core.terms(&lanes, self.traffic.flow(id).map(|it| &it.estimator));
-        self.start(number, (id, hash), lanes, terms);
+        self.start(number, id, lanes, terms);
+        self.announce(core, number, (id, hash));
     }
 
     fn measure_flow(&mut self, core: &mut Core, key: &Key) {
@@ -241,7 +256,7 @@ impl PathModel {
         let profile = |lane: Lane| core.chains[lane.index()].profile();
         let rate = self.rate(number, |lane| profile(lane).rate);
         let path = &self.paths[number];
-        let pacing = path.bottleneck.map(|(_, line)| {
+        let pacing = path.bottleneck.map(|Bottleneck { rate: line, .. }| {
             let mut after = Span::ZERO;
             let cross = |lane: &Lane| {
                 let hop = PathHop { lane: lane.index(), after };
@@ -253,7 +268,7 @@ impl PathModel {
         });
         let bottleneck = path.bottleneck;
         let shaper = &mut self.shapers[number];
-        if let Some((lane, _)) = bottleneck {
+        if let Some(Bottleneck { lane, .. }) = bottleneck {
             shaper.label = SOURCE_QUEUE | records::number(lane);
         }
         shaper.set_pacing(pacing);
@@ -266,8 +281,11 @@ impl PathModel {
 
     /// Gives a path's queue the properties of its bottleneck.
     fn fit_queue(&mut self, core: &mut Core, now: Time, number: usize) {
-        let Some((lane, _)) = self.paths[number].bottleneck else { return };
-        let profile = shaper_profile(Some(core.chains[lane.index()].profile()));
+        let Some(Bottleneck { lane, tunnel_overhead, .. }) = self.paths[number].bottleneck else {
+            return;
+        };
+        let profile = core.chains[lane.index()].profile();
+        let profile = shaper_profile(Some((profile, tunnel_overhead)));
         let patch = LinkPatch {
             queue: profile.queue.map(Setting::To),
             overhead: profile.overhead.map(Setting::To),
@@ -282,9 +300,8 @@ impl PathModel {
         let (each, before) = (u64::from(packet.shape.each), shaper.counters.dropped);
         shaper.offer(now, packet, &mut core.work);
         let after = shaper.counters.dropped;
-        let Some((lane, _)) = self.paths[path].bottleneck.filter(|_| after != before) else {
-            return;
-        };
+        let bottleneck = self.paths[path].bottleneck.filter(|_| after != before);
+        let Some(Bottleneck { lane, .. }) = bottleneck else { return };
         let counters = &mut core.chains[lane.index()].counters;
         for reason in DropReason::ALL {
             let dropped = after[reason] - before[reason];
@@ -301,32 +318,5 @@ impl Core {
         let there = lanes.iter().fold(Span::ZERO, |sum, lane| sum + latency(*lane));
         let rtt = lanes.iter().fold(there, |sum, lane| sum + latency(lane.reverse()));
         FlowTerms { demand: estimator.and_then(DemandEstimator::demand), ..FlowTerms::new(rtt) }
-    }
-
-    fn bottleneck(&self, lanes: &[Lane]) -> Option<(Lane, Rate)> {
-        let rate = |lane: &Lane| Some((*lane, self.chains[lane.index()].profile().rate?));
-        lanes.iter().filter_map(rate).min_by_key(|(_, rate)| *rate)
-    }
-
-    /// The lanes that a packet would pass now.
-    pub(super) fn trace(
-        &mut self,
-        port: PortId,
-        target: Target,
-        source: Option<IpAddr>,
-        hash: u64,
-    ) -> Vec<Lane> {
-        let mut lanes = vec![self.network.lane_of(port)];
-        while let Some(End::Router(id)) = lanes.last().map(|lane| self.network.end(*lane)) {
-            // Routes that change may make loops.
-            if target == Target::Router(id) || lanes.len() > self.vertices.len() {
-                break;
-            }
-            let Some(next) = self.network.next_hop(id, source, target, || hash) else {
-                break;
-            };
-            lanes.push(next);
-        }
-        lanes
     }
 }

@@ -44,6 +44,18 @@ impl Tag {
         Tag { offset: self.offset.wrapping_add(step.wrapping_mul(count)), ..self }
     }
 
+    /// With so many bytes more that are not payload.
+    #[must_use]
+    pub(crate) fn longer(self, by: u32) -> Tag {
+        Tag { header: self.header.saturating_add(u16::try_from(by).unwrap_or(u16::MAX)), ..self }
+    }
+
+    /// With so many less.
+    #[must_use]
+    pub(crate) fn shorter(self, by: u32) -> Tag {
+        Tag { header: self.header.saturating_sub(u16::try_from(by).unwrap_or(u16::MAX)), ..self }
+    }
+
     /// Of a fragment: `header` bytes of it are not payload, and `before` bytes of payload are in
     /// earlier fragments.
     #[must_use]

@@ -20,6 +20,7 @@ mod red;
 mod remote;
 mod routers;
 mod routes;
+mod services;
 mod support;
 mod traces;
 mod trains;

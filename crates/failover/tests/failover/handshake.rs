@@ -190,3 +190,15 @@ fn the_last_replicas_loss_is_a_reset_or_nothing() {
         assert_eq!(hand.client(&from_client(1, 1, b"x")).unwrap().len(), packets);
     }
 }
+
+#[test]
+fn an_open_connection_of_two_replicas_has_less_than_three_kilobytes() {
+    let mut hand = Hand::new(Config::default(), 2);
+    hand.client(&hand.syn()).unwrap();
+    for replica in 0..2 {
+        hand.replica(replica, &syn_ack(replica));
+    }
+    let memory = hand.machine.view(hand.key()).unwrap().memory;
+    println!("{memory} bytes");
+    assert!(memory < 3_000, "{memory} bytes");
+}

@@ -330,7 +330,7 @@ impl World {
             self.events.push((self.now, event));
         }
         while let Some(transmit) = self.machine.poll_transmit() {
-            let Transmit { to, vnet, frame } = transmit;
+            let Transmit { to, vnet, frame, .. } = transmit;
             let packets = cut(&vnet, &frame);
             match to {
                 Destination::Client => {

@@ -50,6 +50,9 @@ pub(super) fn apply(engine: &mut Engine, sampler: &mut Sampler, at: Time, action
         Action::Heal => engine.apply(at, &NetworkChange::Heal),
         Action::Route(change) => engine.apply(at, &NetworkChange::Route(change)),
         Action::Reroute => engine.apply(at, &NetworkChange::Reroute),
+        Action::Service(changes) => {
+            changes.iter().for_each(|it| engine.apply(at, &NetworkChange::Service(it)));
+        }
         Action::Node { .. }
         | Action::Churn { .. }
         | Action::Absent { .. }

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-use windtunnel_engine::RecordSettings;
+use windtunnel_engine::{FailOverNews, RecordSettings, ServiceRow};
 use windtunnel_model::flow::FlowChange;
 use windtunnel_model::plan::Action;
-use windtunnel_model::{Span, Time};
+use windtunnel_model::{NodeId, RouterId, ServiceId, Span, Time};
 use windtunnel_routing::Routes;
 
 use super::remote::Silence;
 use super::schedule::Cause;
+use super::services::RedirectionsNow;
 use super::tap::Tap;
 use crate::receive_queue::ReceiveQueue;
 
@@ -45,6 +46,10 @@ pub(crate) enum Note {
         /// Whether it found them by itself, after lanes changed.
         by_itself: bool,
     },
+    /// A router redirects new flows elsewhere than before.
+    Redirected { at: Time, row: ServiceRow, router: RouterId, replica: NodeId },
+    /// A connection of a service with `fail-over: transparent` lost a replica, or went on.
+    FailOver { at: Time, news: FailOverNews },
     /// Nothing has been received yet from some other machines.
     Unreached { members: Vec<u16> },
     /// Something has been received from every other machine.
@@ -73,6 +78,10 @@ pub(crate) enum Order {
         at: Option<Time>,
         action: Box<Action>,
     },
+    /// Say when all earlier orders for now have been done.
+    Confirm { done: Sender<()> },
+    /// Say what redirectors have done, and what `one` service is doing.
+    Services { one: Option<ServiceId>, done: Sender<RedirectionsNow> },
     /// Flows of another machine began, changed or ended.
     Flows { member: u16, changes: Vec<FlowChange> },
     /// How other machines' clocks stand.

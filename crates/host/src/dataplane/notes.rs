@@ -48,6 +48,18 @@ impl Loop {
             let by_itself = match event.kind {
                 EventKind::Rerouted { by_itself } => by_itself,
                 EventKind::RoutesFixed => false,
+                EventKind::Redirected { row, router, replica } => {
+                    let row = self.engine.rows().nth(row.into());
+                    let at = event.at;
+                    if let Some(row) = row {
+                        self.note(Note::Redirected { at, row, router, replica });
+                    }
+                    continue;
+                }
+                EventKind::FailOver(news) => {
+                    self.note(Note::FailOver { at: event.at, news });
+                    continue;
+                }
                 _ => continue,
             };
             let routes = Arc::clone(self.engine.routes());

@@ -9,6 +9,7 @@ use super::change::{advance, apply};
 use super::message::{Note, Order};
 use super::remote::Remote;
 use super::schedule::{Cause, Schedule};
+use super::services::RedirectionsNow;
 use super::{Loop, SETTLE, kernel_drops, new_engine};
 use crate::clock::now;
 use crate::owners::Owners;
@@ -27,6 +28,14 @@ impl Loop {
                     apply(&mut self.engine, &mut self.sampler, at, &action);
                     self.note(Note::Applied { cause: Cause::Order(id), intended: at, at });
                 }
+                Ok(Order::Confirm { done }) => {
+                    // That nothing waits for it any more is no matter.
+                    let _ = done.send(());
+                }
+                Ok(Order::Services { one, done }) => {
+                    let plan = &self.setup.plan;
+                    let _ = done.send(RedirectionsNow::of(&mut self.engine, plan, one));
+                }
                 Ok(Order::Flows { member, changes }) => {
                     self.at_present(|remote, at, engine| {
                         remote.handle_flows(at, member, &changes, engine);
@@ -40,7 +49,6 @@ impl Loop {
                 }
                 Ok(Order::Record { settings, done }) => {
                     self.record(settings.map(|settings| *settings));
-                    // That nothing waits for it any more is no matter.
                     let _ = done.send(());
                 }
                 Ok(Order::Capture { tap, done }) => {

@@ -11,6 +11,7 @@ use windtunnel_trace::series::Series;
 
 use super::meter::Meter;
 use super::phase::Phases;
+use super::services::Redirections;
 use super::tally::{LateInterval, Tally};
 use lane::{LaneSampler, difference, phase_of, row_of};
 
@@ -203,6 +204,7 @@ impl Sampler {
         let tally = Tally {
             lanes: lanes.collect(),
             routers: routers.map(|router| *engine.router(router)).collect(),
+            services: Redirections::of(engine, plan),
             flows: self.meter.finish(),
             departures: self.departures,
             late,

@@ -10,6 +10,7 @@ use super::meter::Flow;
 use super::overload::{Overloads, Stalls};
 use super::phase::LanePhase;
 use super::remote::{PeerTraffic, Traffic};
+use super::services::Redirections;
 use crate::receive_queue::Received;
 
 /// Everything counted in a run.
@@ -18,6 +19,9 @@ pub(crate) struct Tally {
     /// By lane index.
     pub lanes: Vec<LaneResult>,
     pub routers: Vec<RouterCounters>,
+    /// What redirectors did.
+    #[serde(default)]
+    pub services: Redirections,
     /// What nodes got delivered to each other, where an expectation asks.
     pub flows: Vec<Flow>,
     /// Lateness of packets delivered to nodes.

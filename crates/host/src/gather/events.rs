@@ -65,7 +65,8 @@ fn is_from_one_part(what: &EventKind) -> bool {
         | EventKind::LinkState { .. }
         | EventKind::LinkFlap { .. }
         | EventKind::Partitioned { .. }
-        | EventKind::Healed => false,
+        | EventKind::Healed
+        | EventKind::ServiceSet { .. } => false,
         // Several reroutes by themselves are several, and not at the same time on all machines.
         _ => true,
     }

@@ -26,6 +26,7 @@ pub(super) fn merge(plan: &Plan, parts: &Parts, results: &[Results]) -> Tally {
         all.flows.push(flow.clone());
     }
     for tally in &tallies {
+        all.services.add(&tally.services);
         all.departures.add(&tally.departures);
         all.flow_starts.add(&tally.flow_starts);
         all.late = all.late.saturating_add(tally.late);

@@ -24,6 +24,12 @@ impl Agenda {
         self.actions.first_key_value().map(|((at, _), _)| *at)
     }
 
+    /// Those that are due, in order.
+    pub(super) fn all_due(&self, now: Span) -> impl Iterator<Item = &Action> {
+        let due = self.actions.iter().take_while(move |((at, _), _)| *at <= now);
+        due.map(|(_, action)| action)
+    }
+
     /// Takes the next one that is due.
     pub(super) fn due(&mut self, now: Span) -> Option<(Span, Action)> {
         let first = self.actions.first_entry().filter(|entry| entry.key().0 <= now)?;

@@ -101,6 +101,11 @@ impl Live {
             }
             News::Idle { idle } => members.set_idle(member, idle),
             News::Order { at, action } => self.follow_order(at, *action),
+            News::Service { change } => {
+                if members.has_node(member, change.update.replica().index()) {
+                    self.service_was_seen_by(change);
+                }
+            }
             News::End { ending } => {
                 members.set_ended(member);
                 self.end.ask(ending);
@@ -116,6 +121,7 @@ impl Live {
         let host = members.name(member);
         self.network.order(Order::Forget { member });
         self.programs.supervisor.on_lost(&nodes, &host);
+        self.lose_elsewhere(&nodes);
         let nodes = nodes.iter().map(|node| self.cx.nodes.name(*node).to_owned()).collect();
         self.cx.journal.log(None, EventKind::HostLost { host: host.clone(), nodes, why });
         if self.cx.plan.on_host_loss == OnHostLoss::Fail {

@@ -72,6 +72,14 @@ impl Launcher {
         cx.nodes.send(key.node, &Request::Spawn(order), &stdio)
     }
 
+    /// Gives a command what programs without settings of their own have: the folder in which they
+    /// start, and their variables.
+    pub(super) fn complete(&self, cx: &Context, command: &mut Spawn) {
+        let run = cx.folder.path().to_string_lossy().into_owned();
+        command.env.insert("WINDTUNNEL_RUN".into(), run);
+        command.cwd = Some(self.base_dir.to_string_lossy().into_owned());
+    }
+
     fn order(&self, cx: &Context, (key, spawn): (ProgramKey, u64), spec: &Program) -> Spawn {
         let mut env = spec.env.clone();
         env.insert("WINDTUNNEL_RUN".into(), cx.folder.path().to_string_lossy().into_owned());

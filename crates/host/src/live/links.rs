@@ -60,7 +60,9 @@ impl LinkStates {
             }
             Action::Route(change) => route_change(plan, change),
             Action::Reroute => vec![EventKind::Rerouted { why: WhyRerouted::Event }],
-            Action::Node { .. }
+            // They change no link, and are services' own to report.
+            Action::Service(_)
+            | Action::Node { .. }
             | Action::Churn { .. }
             | Action::Absent { .. }
             | Action::Limit { .. } => Vec::new(),

@@ -7,15 +7,16 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use windtunnel_engine::RecordSettings;
-use windtunnel_model::plan::Action;
-use windtunnel_model::{NodeId, Plan, Span, Time};
+use windtunnel_model::plan::{Action, ServiceChange};
+use windtunnel_model::{NodeId, Plan, ServiceId, Span, Time};
 use windtunnel_routing::Routes;
 use windtunnel_trace::event::{Event, EventKind, WhyRerouted};
 
 use super::context::Context;
 use super::links::LinkStates;
+use super::services::service_events;
 use crate::dataplane::tap::Tap;
-use crate::dataplane::{Cause, Dataplane, Order, Tally};
+use crate::dataplane::{Cause, Dataplane, Order, RedirectionsNow, Tally};
 use crate::receive_queue::ReceiveQueue;
 
 /// A packet loop that takes longer for a turn is stuck.
@@ -42,6 +43,27 @@ struct Ordered {
     intended: Option<Span>,
     /// The client that waits for it to take effect.
     client: Option<u64>,
+    /// When it was seen that a service is to change so, and why.
+    seen: Option<Seen>,
+}
+
+/// Something that was seen of a service's replica.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) at: Time,
+    /// What a probe found.
+    pub(super) why: Option<String>,
+}
+
+/// A change that has taken effect.
+#[derive(Debug)]
+pub(super) struct Applied {
+    pub(super) action: Action,
+    /// The client that waits for it.
+    pub(super) client: Option<u64>,
+    /// What was logged of it.
+    pub(super) events: Vec<Event>,
+    pub(super) seen: Option<Seen>,
 }
 
 impl Network {
@@ -107,41 +129,72 @@ impl Network {
         intended: Option<Span>,
         client: Option<u64>,
     ) {
-        let id = self.next_order;
-        self.next_order += 1;
-        self.ordered.insert(id, Ordered { action: action.clone(), intended, client });
-        self.dataplane.order(Order::Change { id, at, action: Box::new(action) });
+        self.change_for(Ordered { action, intended, client, seen: None }, at);
     }
 
-    /// A change took effect `at` a time: it is logged. Returns the events, and the client that
-    /// waits for them.
+    /// Has the packet loop know at once what was seen of a service, and confirm that; without
+    /// `seen`, it was seen on another machine.
+    pub(super) fn change_service(&mut self, change: ServiceChange, seen: Option<Seen>) {
+        let action = Action::Service(vec![change]);
+        self.change_for(Ordered { action, intended: None, client: None, seen }, None);
+    }
+
+    fn change_for(&mut self, ordered: Ordered, at: Option<Time>) {
+        let id = self.next_order;
+        self.next_order += 1;
+        let action = Box::new(ordered.action.clone());
+        self.ordered.insert(id, ordered);
+        self.dataplane.order(Order::Change { id, at, action });
+    }
+
+    /// What redirectors have done, and what `one` service is doing.
+    pub(super) fn redirections(&self, one: Option<ServiceId>) -> RedirectionsNow {
+        let (done, wait) = channel();
+        self.order(Order::Services { one, done });
+        // A packet loop that has ended redirects nothing.
+        wait.recv_timeout(PATIENCE).unwrap_or_default()
+    }
+
+    /// Waits until the packet loop has done what was ordered for now.
+    pub(super) fn await_orders(&self) {
+        let (done, wait) = channel();
+        self.order(Order::Confirm { done });
+        // A packet loop that has ended carries nothing.
+        let _ = wait.recv_timeout(PATIENCE);
+    }
+
+    /// A change took effect `at` a time: it is logged. `None`: nothing is known of it.
     pub(super) fn applied(
         &mut self,
         cx: &Context,
         cause: Cause,
         intended: Time,
         at: Time,
-    ) -> (Option<u64>, Vec<Event>) {
+    ) -> Option<Applied> {
         let origin = cx.journal.origin();
-        let (action, intended, client) = match cause {
-            Cause::Plan(index) => {
-                (cx.plan.events[index].action.clone(), Some(intended.since(origin)), None)
-            }
-            Cause::Order(id) => match self.ordered.remove(&id) {
-                Some(ordered) => (ordered.action, ordered.intended, ordered.client),
-                None => return (None, Vec::new()),
+        let Ordered { action, intended, client, seen } = match cause {
+            Cause::Plan(index) => Ordered {
+                action: cx.plan.events.get(index)?.action.clone(),
+                intended: Some(intended.since(origin)),
+                client: None,
+                seen: None,
             },
+            Cause::Order(id) => self.ordered.remove(&id)?,
         };
-        let events = self.links.apply(&cx.plan, &action).into_iter();
+        let events = match &action {
+            Action::Service(changes) => service_events(cx, changes, seen.as_ref()),
+            other => self.links.apply(&cx.plan, other),
+        };
         let log = |what| cx.journal.log_at(at.since(origin), intended, what);
-        (client, events.map(log).collect())
+        Some(Applied { client, events: events.into_iter().map(log).collect(), action, seen })
     }
 
     /// The packet loop uses new routes since `at`: they are brought to the kernels of nodes with
-    /// several interfaces.
+    /// several interfaces, which are as in `plan`.
     pub(super) fn follow_routes(
         &mut self,
         cx: &Context,
+        plan: &Plan,
         routes: Arc<Routes>,
         at: Time,
         by_itself: bool,
@@ -151,7 +204,7 @@ impl Network {
             cx.journal.log(intended, EventKind::Rerouted { why: WhyRerouted::Lanes });
         }
         let places = routes.differences(&self.routes, &cx.plan);
-        let changed = cx.nodes.inits().change_routes(&cx.plan, &self.routes, &routes);
+        let changed = cx.nodes.inits().change_routes(plan, &self.routes, &routes);
         self.routes = routes;
         for (node, outcome) in &changed {
             if let Err(error) = outcome {
@@ -202,12 +255,14 @@ events: [{at: 2s, link: a--b, set: {latency: 9ms}}]
         let Order::Change { id, at: None, .. } = order else { panic!("{order:?}") };
         assert!(log.whats().is_empty());
         let at = Time::from_nanos(1_500);
-        let (client, events) = network.applied(&context, Cause::Order(id), at, at);
+        let Applied { client, events, action, .. } =
+            network.applied(&context, Cause::Order(id), at, at).unwrap();
         assert_eq!((client, events[0].at_ns, events[0].intended_ns), (Some(7), 500, None));
+        assert_eq!(action, down());
         let (link, direction) = ("a--b".to_owned(), "a-b".to_owned());
         assert_eq!(log.whats(), [EventKind::LinkState { link, direction, up: false }]);
         // A number that was never given means nothing.
-        assert_eq!(network.applied(&context, Cause::Order(id), at, at), (None, Vec::new()));
+        assert!(network.applied(&context, Cause::Order(id), at, at).is_none());
     }
 
     #[test]
@@ -218,7 +273,8 @@ events: [{at: 2s, link: a--b, set: {latency: 9ms}}]
         let mut network = Network::new(&context.plan, dataplane, routes);
         let due = context.journal.origin() + Span::from_secs(2);
         let late = due + Span::from_micros(30);
-        let (client, events) = network.applied(&context, Cause::Plan(0), due, late);
+        let Applied { client, events, .. } =
+            network.applied(&context, Cause::Plan(0), due, late).unwrap();
         assert_eq!(client, None);
         // Both directions are set.
         let times: Vec<_> = events.iter().map(|event| (event.at_ns, event.intended_ns)).collect();

@@ -39,6 +39,18 @@ pub(crate) trait Inits {
         before: &Routes,
         after: &Routes,
     ) -> Vec<(NodeId, Result<(), ChannelError>)>;
+
+    /// Brings a node from the services of one plan to those of another.
+    ///
+    /// # Errors
+    /// Why the request did not reach the node.
+    fn change_services(
+        &self,
+        before: &Plan,
+        after: &Plan,
+        routes: &Routes,
+        node: NodeId,
+    ) -> Result<(), String>;
 }
 
 impl Inits for NodeSet {
@@ -71,6 +83,17 @@ impl Inits for NodeSet {
         after: &Routes,
     ) -> Vec<(NodeId, Result<(), ChannelError>)> {
         NodeSet::change_routes(self, plan, before, after)
+    }
+
+    fn change_services(
+        &self,
+        before: &Plan,
+        after: &Plan,
+        routes: &Routes,
+        node: NodeId,
+    ) -> Result<(), String> {
+        let sent = NodeSet::change_services(self, before, after, routes, node);
+        sent.map_err(|error| error.to_string())
     }
 }
 

@@ -1,10 +1,14 @@
 //! What the packet loop and the output thread report.
 
+use std::sync::Arc;
+
 use windtunnel_control::part::FromPart;
 use windtunnel_model::Time;
+use windtunnel_model::plan::Action;
 use windtunnel_trace::event::EventKind;
 
 use super::membership::Stage;
+use super::network::Applied;
 use super::state::Live;
 use crate::dataplane::{Note, Silence};
 use crate::ending::Ending;
@@ -20,6 +24,7 @@ impl Live {
         while let Ok(note) = self.inputs.notes.try_recv() {
             self.handle_note(note);
         }
+        self.handle_findings();
         self.captures.handle_outcomes(&mut self.connections, &self.cx.journal);
     }
 
@@ -27,20 +32,33 @@ impl Live {
         match note {
             Note::Overloaded { at, behind } => {
                 let ending = self.programs.overloaded(&self.cx, at, behind);
+                self.services.freeze(self.programs.is_frozen());
                 ending.into_iter().for_each(|ending| self.end.ask(ending));
             }
-            Note::CaughtUp { at, lasted } => self.programs.caught_up(&self.cx, at, lasted),
+            Note::CaughtUp { at, lasted } => {
+                self.programs.caught_up(&self.cx, at, lasted);
+                self.services.freeze(self.programs.is_frozen());
+            }
             Note::Failed(message) => self.end.ask(Ending::Fatal(message)),
             Note::Applied { cause, intended, at } => {
-                let (client, events) = self.network.applied(&self.cx, cause, intended, at);
+                let applied = self.network.applied(&self.cx, cause, intended, at);
+                let Some(Applied { action, client, events, seen }) = applied else { return };
+                if let Action::Service(changes) = &action {
+                    self.services_changed(changes, at, seen.map(|seen| seen.at));
+                }
                 if let Some(client) = client {
                     self.answer_with(client, events, 1);
                 }
             }
             Note::Routes { routes, at, by_itself } => {
-                self.network.follow_routes(&self.cx, routes, at, by_itself);
+                let plan = Arc::clone(self.services.plan());
+                self.network.follow_routes(&self.cx, &plan, routes, at, by_itself);
                 self.announce_flows_again();
             }
+            Note::Redirected { at, row, router, replica } => {
+                self.log_redirected(at, row, router, replica);
+            }
+            Note::FailOver { at, news } => self.log_fail_over(at, &news),
             Note::Unreached { members } => self.send_to_agent(&FromPart::Unreached { members }),
             Note::Reached => {
                 self.membership.iter_mut().for_each(|membership| membership.reached = true);

@@ -52,7 +52,10 @@ impl Live {
         for Planned { at, action } in planned {
             let intended = began + at;
             match (action.is_about_programs(), at.is_zero()) {
-                (true, true) => events.extend(self.programs.do_now(&self.cx, &action, intended)),
+                (true, true) => {
+                    self.lose_what_dies(&action);
+                    events.extend(self.programs.do_now(&self.cx, &action, intended));
+                }
                 (true, false) => self.programs.add_event(intended, action),
                 (false, true) => self.network.change(action, None, Some(intended), Some(client)),
                 (false, false) => self.change_at(action, Some(intended), None),

@@ -10,7 +10,7 @@ use std::io;
 
 use windtunnel_control::{NodeLimits, NodeStatus, ProgramStatus};
 use windtunnel_model::demand::Demand;
-use windtunnel_model::plan::{Interface, Ready};
+use windtunnel_model::plan::{Action, Interface, Ready};
 use windtunnel_model::{NodeId, Plan, Span};
 use windtunnel_node::{ExitStatus, Listener, Request};
 use windtunnel_sys::process::Signal;
@@ -80,6 +80,11 @@ impl Programs {
     /// for time.
     pub(super) fn next_wake(&self, elapsed: Span) -> Option<Span> {
         [self.agenda.next(), self.supervisor.next_wake(elapsed)].into_iter().flatten().min()
+    }
+
+    /// What events are about to do to programs.
+    pub(super) fn due(&self, elapsed: Span) -> Vec<Action> {
+        self.agenda.all_due(elapsed).cloned().collect()
     }
 
     fn do_commands(&mut self, cx: &Context) {

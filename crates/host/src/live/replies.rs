@@ -7,6 +7,7 @@ use windtunnel_node::Reply;
 use super::connections::EXEC_FIRST;
 use super::programs::{code_and_signal, key_of, reason};
 use super::reply_filter::AwaitedReplies;
+use super::services::PROBE_FIRST;
 use super::state::Live;
 use crate::ending::Ending;
 
@@ -32,7 +33,9 @@ impl Live {
 
     fn is_allowed(&self, node: usize, reply: &Reply) -> bool {
         let runs_command = |node: usize, id: u64| self.connections.is_commanded(node, id);
+        let probes = |node: usize, token: u64| self.services.expects_probe(node, token);
         let asked = AwaitedReplies {
+            probes: &probes,
             supervisor: &self.programs.supervisor,
             measurements: &self.measurements,
             runs_command: &runs_command,
@@ -42,6 +45,11 @@ impl Live {
 
     fn handle_reply(&mut self, node: usize, reply: Reply) {
         match reply {
+            Reply::Spawned { id, .. } if id >= PROBE_FIRST => {}
+            Reply::SpawnFailed { id, .. } | Reply::Exited { id, .. } if id >= PROBE_FIRST => {
+                self.handle_probe(reply);
+            }
+            Reply::Probed { .. } => self.handle_probe(reply),
             Reply::Spawned { id, pid } if id >= EXEC_FIRST => self.connections.started(id, pid),
             Reply::Spawned { id, pid } => self.programs.spawned(&self.cx, id, pid),
             Reply::SpawnFailed { id, message, errno, by_program } => {

@@ -7,12 +7,15 @@ use windtunnel_node::Reply;
 use super::connections::EXEC_FIRST;
 use super::measurements::Measurements;
 use super::programs::key_of;
+use super::services::PROBE_FIRST;
 use crate::supervisor::Supervisor;
 
 /// What was asked of nodes.
 pub(super) struct AwaitedReplies<'a> {
     pub(super) supervisor: &'a Supervisor,
     pub(super) measurements: &'a Measurements,
+    /// Whether a node does a probe of that number.
+    pub(super) probes: &'a dyn Fn(usize, u64) -> bool,
     /// Whether a node runs a client's command of that number.
     pub(super) runs_command: &'a dyn Fn(usize, u64) -> bool,
 }
@@ -24,7 +27,9 @@ impl AwaitedReplies<'_> {
             Reply::Spawned { id, .. }
             | Reply::SpawnFailed { id, .. }
             | Reply::Exited { id, .. } => {
-                if *id >= EXEC_FIRST {
+                if *id >= PROBE_FIRST {
+                    (self.probes)(node, *id)
+                } else if *id >= EXEC_FIRST {
                     (self.runs_command)(node, *id)
                 } else {
                     self.supervisor.key_of(*id).is_some_and(|key| key.node == node)
@@ -34,6 +39,7 @@ impl AwaitedReplies<'_> {
                 let key = key_of(*token);
                 key.node == node && self.supervisor.program(key).is_some()
             }
+            Reply::Probed { token, .. } => (self.probes)(node, *token),
             Reply::EchoDone { .. } => self.measurements.expects(node, reply),
             // These name nothing but the node itself.
             Reply::SignalFailed { .. }
@@ -147,6 +153,7 @@ expect:
                 let asked = AwaitedReplies {
                     supervisor: &supervisor,
                     measurements: &measurements,
+                    probes: &|_, _| false,
                     runs_command: &|node, id| (node, id) == (0, EXEC_FIRST),
                 };
                 if asked.allows(1, &reply) {
@@ -170,12 +177,18 @@ expect:
         let asked = AwaitedReplies {
             supervisor: &supervisor,
             measurements: &measurements,
+            probes: &|node, token| (node, token) == (0, PROBE_FIRST),
             runs_command: &|node, id| (node, id) == (1, EXEC_FIRST),
         };
         // Starts are numbered from 1, in the order of the nodes.
         let spawned = |id| Reply::Spawned { id, pid: 2 };
         assert!(asked.allows(1, &spawned(2)) && !asked.allows(1, &spawned(1)));
         assert!(asked.allows(1, &spawned(EXEC_FIRST)) && !asked.allows(0, &spawned(EXEC_FIRST)));
+        assert!(asked.allows(0, &spawned(PROBE_FIRST)) && !asked.allows(1, &spawned(PROBE_FIRST)));
+        let probed = |token| Reply::Probed { token, failure: None };
+        assert!(
+            asked.allows(0, &probed(PROBE_FIRST)) && !asked.allows(0, &probed(PROBE_FIRST + 1))
+        );
         let listening = |node: u64| Reply::Listening { token: node << 32 };
         assert!(asked.allows(1, &listening(1)) && !asked.allows(1, &listening(0)));
         let echo = |token| Reply::EchoDone { token, began_ns: 0, echoes: Vec::new(), error: None };

@@ -95,6 +95,9 @@ impl Live {
             Request::Reservations => {
                 return Ok(Some(Reply::Reservations { parts: self.reservations() }));
             }
+            Request::Services { service } => {
+                return Ok(Some(Reply::Services(self.services(service.as_deref())?)));
+            }
             Request::State { lanes, up } => self.set_state(id, &lanes, up)?,
             Request::Do { events } => self.happen(id, events)?,
             Request::RecordStart(order) => return self.record(order).map(Some),
@@ -125,7 +128,8 @@ impl Live {
             nodes[node].limits = limits;
         }
         let name = self.cx.plan.name.clone();
-        RunStatus { name, elapsed_ns: self.elapsed().as_nanos(), nodes }
+        let services = self.service_statuses();
+        RunStatus { name, elapsed_ns: self.elapsed().as_nanos(), nodes, services }
     }
 
     /// The same with what links are like and do.

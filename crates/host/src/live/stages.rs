@@ -72,6 +72,7 @@ impl Live {
         self.network.order(Order::Begin(origin));
         self.records.begin(origin);
         self.limits.begin(now());
+        self.services.begin();
         self.network.record(self.records.packets());
         self.cx.journal.log(None, EventKind::RunBegan);
         // Programs and events of a member that begins late are late.
@@ -85,8 +86,12 @@ impl Live {
     pub(crate) fn until_end(&mut self) -> Ending {
         loop {
             let elapsed = self.elapsed();
+            for action in self.programs.due(elapsed) {
+                self.lose_what_dies(&action);
+            }
             self.programs.tick(&self.cx, elapsed);
             self.set_new_limits();
+            self.probe_services();
             self.measurements.start_due(elapsed, &self.cx);
             self.send_to_members();
             self.sample_limits();
@@ -111,6 +116,7 @@ impl Live {
         let reason = ending.reason();
         self.cx.journal.notice(&Notice::Stopping { reason: &reason });
         self.cx.journal.log(None, EventKind::RunEnded { reason });
+        self.services.end();
         self.programs.stop(&self.cx);
         self.end_measurements();
         if *ending == Ending::Finished {
@@ -153,7 +159,9 @@ impl Live {
         let measurement = self.measurements.next(&self.cx.nodes);
         let origin = self.cx.journal.origin();
         let limits = self.limits.next_wake().map(|at| at.since(origin));
-        let times = [program, measurement, limits, self.cx.plan.duration, Some(elapsed + TICK)];
+        let probe = self.services.next_wake().map(|at| at.since(origin));
+        let duration = self.cx.plan.duration;
+        let times = [program, measurement, limits, probe, duration, Some(elapsed + TICK)];
         let next = times.into_iter().flatten().min()?;
         Some(next.saturating_sub(elapsed))
     }

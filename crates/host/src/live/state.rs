@@ -23,6 +23,7 @@ use super::membership::{Members, Membership};
 use super::network::Network;
 use super::nodes::{Inits, Nodes};
 use super::programs::Programs;
+use super::services::{Services, ServicesEnded, Watch};
 use crate::clock::now;
 use crate::dataplane::{Dataplane, Note, Tally};
 use crate::echo::{EchoResults, Probe};
@@ -61,6 +62,8 @@ pub(crate) struct Setup {
     pub(crate) routes: Arc<Routes>,
     pub(crate) records: Records,
     pub(crate) limits: Limits,
+    /// What looks at replicas of services; `None`: there are no services.
+    pub(crate) watch: Option<Watch>,
     pub(crate) signals: signal::Reader,
     pub(crate) control: Listener,
     pub(crate) threads: Threads,
@@ -82,6 +85,7 @@ pub(crate) struct Ended {
     pub(crate) limits: Vec<Account>,
     /// Their limits of other things than processor time.
     pub(crate) bounds: Vec<Bound>,
+    pub(crate) services: ServicesEnded,
     /// What was recorded as evidence, if anything was.
     pub(crate) records: Option<report::Records>,
     /// What is missing in captures, a sentence each.
@@ -111,6 +115,7 @@ pub(crate) struct Live {
     pub(super) network: Network,
     pub(super) records: Records,
     pub(super) limits: Limits,
+    pub(super) services: Services,
     pub(super) captures: Captures,
     pub(super) measurements: Measurements,
     pub(super) connections: Connections,
@@ -138,6 +143,7 @@ impl Live {
             network: Network::new(&plan, dataplane, routes),
             records: setup.records,
             limits: setup.limits,
+            services: Services::new(&plan, setup.watch),
             captures: Captures::new(Arc::clone(&wake)),
             measurements: Measurements::new(&plan),
             connections: Connections::new(setup.control),
@@ -198,6 +204,7 @@ impl Live {
             freezes,
             limits,
             bounds,
+            services: self.services.finish(),
             connections: self.connections,
             signals: self.inputs.signals,
             membership: self.membership,

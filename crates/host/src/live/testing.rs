@@ -6,7 +6,8 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 use tempfile::TempDir;
-use windtunnel_model::{NodeId, Plan, Time};
+use windtunnel_model::plan::{Encapsulation, FailOver, OnLoss, Policy, Replica, Service};
+use windtunnel_model::{NodeId, Plan, RouterId, Time};
 use windtunnel_node::{ChannelError, Reply, Request, Spawn};
 use windtunnel_routing::Routes;
 use windtunnel_sys::poll::Event as Wake;
@@ -149,6 +150,10 @@ impl Inits for Recorded {
     ) -> Vec<(NodeId, Result<(), ChannelError>)> {
         Vec::new()
     }
+
+    fn change_services(&self, _: &Plan, _: &Plan, _: &Routes, _: NodeId) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 /// What the parts of a run of `plan` share, what its nodes are sent and its observer sees. The
@@ -178,4 +183,24 @@ pub(super) fn programs(context: &Context) -> Programs {
     let here = nodes.map(|node| context.nodes.is_here(node)).collect();
     let supervisor = Supervisor::of_part(&context.plan, here);
     Programs::new(&context.plan, supervisor, Launcher::new("/experiment".into(), output()))
+}
+
+/// Node 0 is its replica.
+pub(super) fn service() -> Service {
+    Service {
+        name: "www".to_owned(),
+        v4: Some("10.1.0.80".parse().unwrap()),
+        v6: Some("fd01::80".parse().unwrap()),
+        ports: vec!["80/tcp".parse().unwrap()],
+        origin: None,
+        replicas: vec![Replica { node: NodeId(0), weight: 1 }],
+        at: vec![RouterId(0)],
+        policy: Policy::Nearest,
+        health: None,
+        fail_over: FailOver::New,
+        on_loss: OnLoss::Silent,
+        encapsulation: Encapsulation::Clamp,
+        tcp_idle: Service::TCP_IDLE,
+        udp_idle: Service::UDP_IDLE,
+    }
 }

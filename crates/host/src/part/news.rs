@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use windtunnel_model::Span;
-use windtunnel_model::plan::Action;
+use windtunnel_model::plan::{Action, ServiceChange};
 use windtunnel_model::valid::{Invalid, Validate};
 
 use crate::ending::Ending;
@@ -19,6 +19,8 @@ pub(crate) enum News {
     Idle { idle: bool },
     /// Something that was ordered at the writer, to be done by all at that time of the run.
     Order { at: Span, action: Box<Action> },
+    /// What was seen of a service's replica at the writer.
+    Service { change: ServiceChange },
     /// The run is over for the sender, and so for all members.
     End { ending: Ending },
     /// The writer sends no more packets; so many datagrams with packets have gone to each member.
@@ -31,7 +33,9 @@ impl Validate for News {
         match self {
             News::Program { state, .. } => state.validate(),
             News::End { ending } => ending.validate(),
-            News::Idle { .. } | News::Order { .. } | News::Sent { .. } => Ok(()),
+            News::Idle { .. } | News::Order { .. } | News::Service { .. } | News::Sent { .. } => {
+                Ok(())
+            }
         }
     }
 }

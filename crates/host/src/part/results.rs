@@ -18,6 +18,7 @@ use crate::ending::Ending;
 use crate::folder::{Folder, FolderError};
 use crate::freeze::Freezes;
 use crate::gather::numbers;
+use crate::live::ServicesEnded;
 use crate::node_limits::{Account, Bound};
 use crate::output::{Carried, LogMatches, ProgramKey};
 use crate::receive_queue::Received;
@@ -54,6 +55,9 @@ pub(crate) struct Results {
     /// Their limits of other things than processor time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) bounds: Vec<Bound>,
+    /// What was seen of the replicas of services.
+    #[serde(default)]
+    pub(crate) services: ServicesEnded,
     pub(crate) device_drops: DeviceDrops,
     pub(super) busy: u64,
     pub(super) idle: u64,
@@ -153,6 +157,7 @@ impl Results {
         })?;
         self.limits.iter().try_for_each(|account| account.validate(plan))?;
         self.bounds.iter().try_for_each(|bound| bound.validate(plan))?;
+        self.services.validate(plan)?;
         self.programs.values().try_for_each(Supervised::validate)
     }
 }
@@ -240,6 +245,7 @@ pub(crate) mod tests {
             freezes: Freezes::default(),
             limits: Vec::new(),
             bounds: Vec::new(),
+            services: ServicesEnded::default(),
             device_drops: DeviceDrops { packets: 1, backlog_packets: 2 },
             busy: 3,
             idle: 4,

@@ -113,6 +113,7 @@ impl Done {
             freezes: self.ended.freezes,
             limits: &self.ended.limits,
             bounds: &self.ended.bounds,
+            services: &self.ended.services,
             late_above: options.max_lateness,
             device_drops: self.device_drops,
             processors: self.processors,

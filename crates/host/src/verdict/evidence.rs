@@ -10,6 +10,7 @@ use crate::devices::DeviceDrops;
 use crate::echo::{EchoResults, Probe};
 use crate::ending::Ending;
 use crate::freeze::Freezes;
+use crate::live::ServicesEnded;
 use crate::node_limits::{Account, Bound};
 use crate::output::Carried;
 use crate::part::results::Results;
@@ -42,6 +43,8 @@ pub(crate) struct Evidence<'a> {
     /// What limited nodes had.
     pub(crate) limits: &'a [Account],
     pub(crate) bounds: &'a [Bound],
+    /// What was seen of the replicas of services.
+    pub(crate) services: &'a ServicesEnded,
     /// Lateness above this counts as late.
     pub(crate) late_above: Span,
     /// Packets that devices dropped.

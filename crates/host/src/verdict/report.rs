@@ -15,7 +15,7 @@ use windtunnel_trace::report::{
 use super::evidence::{Evidence, Lost, PartEvidence, busy_percent};
 use super::expectations::ending;
 use super::programs::has_failed;
-use super::{bounds, limits, shares};
+use super::{bounds, limits, services, shares};
 use crate::dataplane::{LaneResult, PeerTraffic};
 use crate::receive_queue::Received;
 
@@ -48,6 +48,8 @@ pub(super) fn assemble(
         programs: programs(evidence),
         limits: limits::report(evidence),
         received: received(evidence),
+        services: services::report(evidence),
+        replicas_watched: evidence.services.watched,
         shares: shares::report(evidence),
         bounds: bounds::report(evidence),
         expectations,
@@ -261,6 +263,8 @@ fn router(name: &str, counters: &RouterCounters) -> Router {
         malformed,
         echo_answered,
         icmp_sent,
+        redirected,
+        replica_lost,
     } = *counters;
     let packets = [
         ("forwarded", forwarded),
@@ -271,7 +275,11 @@ fn router(name: &str, counters: &RouterCounters) -> Router {
         ("echo_answered", echo_answered),
         ("icmp_sent", icmp_sent),
     ];
-    let packets: BTreeMap<_, _> = packets.map(|(name, n)| (name.to_owned(), n)).into();
+    // Where there are no services, they are not spoken of.
+    let of_services = [("redirected", redirected), ("replica_lost", replica_lost)];
+    let of_services = of_services.into_iter().filter(|(_, count)| *count > 0);
+    let packets = packets.into_iter().chain(of_services);
+    let packets: BTreeMap<_, _> = packets.map(|(name, n)| (name.to_owned(), n)).collect();
     Router { router: name.to_owned(), packets }
 }
 

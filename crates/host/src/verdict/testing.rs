@@ -12,6 +12,7 @@ use crate::devices::DeviceDrops;
 use crate::echo::{EchoResults, Probe};
 use crate::ending::Ending;
 use crate::freeze::Freezes;
+use crate::live::ServicesEnded;
 use crate::node_limits::{Account, Bound};
 use crate::output::Carried;
 use crate::recorder::Recorded;
@@ -32,6 +33,7 @@ pub(super) struct Case {
     pub(super) freezes: Freezes,
     pub(super) limits: Vec<Account>,
     pub(super) bounds: Vec<Bound>,
+    pub(super) services: ServicesEnded,
     pub(super) device_drops: DeviceDrops,
     pub(super) processors: Processors,
     pub(super) notes: Vec<String>,
@@ -67,6 +69,7 @@ impl Case {
             freezes: Freezes::default(),
             limits: Vec::new(),
             bounds: Vec::new(),
+            services: ServicesEnded::default(),
             device_drops: DeviceDrops::default(),
             processors: Processors { busy: 0, idle: 2_000, stolen: 0 },
             notes: Vec::new(),
@@ -118,6 +121,7 @@ impl Case {
             freezes: self.freezes,
             limits: &self.limits,
             bounds: &self.bounds,
+            services: &self.services,
             late_above: Span::from_millis(1),
             device_drops: self.device_drops,
             processors: self.processors,

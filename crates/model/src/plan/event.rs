@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use super::FixedRoute;
+use super::{FixedRoute, ServiceChange};
 use crate::demand::Demand;
 use crate::id::{Lane, NodeId, Vertex};
 use crate::profile::LinkPatch;
@@ -76,6 +76,8 @@ pub enum Action {
     Route(RouteChange),
     /// Computes all shortest routes again, for the latencies and states that lanes have now.
     Reroute,
+    /// Changes what replicas of a service get.
+    Service(Vec<ServiceChange>),
 }
 
 /// Routes that change at one instant. What is under way goes on by the new ones, so it may be

@@ -40,6 +40,12 @@ impl Plan {
             Action::Route(RouteChange { fix, .. }) => {
                 fix.iter().try_for_each(|route| self.validate_route(route))
             }
+            Action::Service(changes) => changes.iter().try_for_each(|change| {
+                ensure(change.update.is_asked_for(), || {
+                    "an event says of a service what only its replicas can".to_owned()
+                })?;
+                self.validate_service_change(change)
+            }),
             _ => Ok(()),
         }
     }
@@ -66,7 +72,7 @@ impl Plan {
                 let mut ends = change.release.iter().flat_map(|(from, to)| [from, to]);
                 ends.all(|node| self.has_node(*node))
             }
-            Action::Heal | Action::Reroute => true,
+            Action::Heal | Action::Reroute | Action::Service(_) => true,
         }
     }
 }

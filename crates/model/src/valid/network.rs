@@ -75,7 +75,8 @@ fn names(plan: &Plan) -> Result<(), Invalid> {
         })?;
     }
     let reservations = plan.reservations.iter().map(|it| &it.name);
-    unique(vertices.map(|(text, _)| text).chain(reservations))?;
+    let services = plan.services.iter().map(|it| &it.name);
+    unique(vertices.map(|(text, _)| text).chain(reservations).chain(services))?;
     unique(links)
 }
 

@@ -1,10 +1,12 @@
 //! Devices, addresses, routes and rules, from inside the node.
 
+use std::net::IpAddr;
+
 use crate::message::Failure;
 use crate::net_config::NetConfig;
 use crate::net_config::edit::RouteEdit;
 use crate::net_config::prefixes::Prefix;
-use crate::netlink::request::{self, Hop, Rule};
+use crate::netlink::request::{self, Hop, Own, Rule};
 use crate::netlink::{Netlink, NetlinkError};
 
 pub(super) fn configure(net_config: &NetConfig, notes: &mut Vec<String>) -> Result<(), Failure> {
@@ -12,9 +14,11 @@ pub(super) fn configure(net_config: &NetConfig, notes: &mut Vec<String>) -> Resu
     // Two kernel options that some small kernels lack, and that most experiments can do without.
     if let Err(error) = add_choices(net_config) {
         let NetlinkError { action, source } = error;
-        notes.push(format!(
-            "what comes from an address need not leave by its device: cannot {action} ({source})"
-        ));
+        let lost = match net_config.services.is_empty() {
+            true => "what comes from an address need not leave by its device",
+            false => "datagrams of a service may have another source address than the service's",
+        };
+        notes.push(format!("{lost}: cannot {action} ({source})"));
     }
     Ok(())
 }
@@ -31,8 +35,20 @@ fn add_main(net_config: &NetConfig) -> Result<(), NetlinkError> {
             netlink.create(request::address(device.index, own), action)?;
         }
     }
+    add_services(&mut netlink, &net_config.services)?;
     add_routes(&mut netlink, net_config, |table| table == request::TABLE_MAIN)?;
     netlink.flush()
+}
+
+/// Addresses of services are the loopback device's: they are those of no link, and stay whatever
+/// becomes of these. There is no detection of duplicates (RFC 4862, 5.4): all replicas have them.
+fn add_services(netlink: &mut Netlink, addresses: &[IpAddr]) -> Result<(), NetlinkError> {
+    for &address in addresses {
+        let own = Own { address, subnet: None };
+        let action = format!("add the service's address {address} to lo");
+        netlink.create(request::address(LOOPBACK, own), action)?;
+    }
+    Ok(())
 }
 
 /// The tables for single sources.
@@ -48,6 +64,8 @@ fn add_choices(net_config: &NetConfig) -> Result<(), NetlinkError> {
 /// Changes routes and rules while programs run: first what is new, so that no packet finds nothing.
 pub(super) fn edit(edit: &RouteEdit) -> Result<(), NetlinkError> {
     let mut netlink = Netlink::open()?;
+    // Routes name them.
+    add_services(&mut netlink, &edit.services)?;
     for (to, hop) in &edit.set {
         netlink.replace(request::route(*to, *hop), action(*to, *hop))?;
     }
@@ -82,7 +100,10 @@ fn action(to: Prefix, hop: Hop) -> String {
 }
 
 fn about(rule: Rule) -> String {
-    format!("add a rule for what comes from {}", rule.from)
+    match rule.udp_port {
+        Some(port) => format!("add a rule for what comes from UDP port {port}"),
+        None => format!("add a rule for what comes from {}", rule.from),
+    }
 }
 
 fn failure(error: &NetlinkError) -> Failure {

@@ -9,6 +9,7 @@ use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::signal;
 
 use super::echo::Echo;
+use super::probe::Probes;
 use super::programs::Programs;
 use super::{network, observe, watch};
 use crate::channel::{Channel, ChannelError};
@@ -20,7 +21,8 @@ pub(super) fn serve(
     channel: &Channel,
     signals: signal::Reader,
 ) -> Result<(), ChannelError> {
-    let mut server = Server { channel, signals, programs, watches: Vec::new(), echoes: Vec::new() };
+    let (watches, echoes, probes) = (Vec::new(), Vec::new(), Probes::new()?);
+    let mut server = Server { channel, signals, programs, watches, echoes, probes };
     loop {
         server.turn()?;
     }
@@ -32,6 +34,7 @@ struct Server<'a> {
     programs: Programs,
     watches: Vec<(u64, Listener)>,
     echoes: Vec<Echo>,
+    probes: Probes,
 }
 
 impl Server<'_> {
@@ -50,6 +53,9 @@ impl Server<'_> {
         if let Some(reply) = self.programs.bounds().report() {
             self.reply(&reply)?;
         }
+        while let Some(reply) = self.probes.take() {
+            self.reply(&reply)?;
+        }
         self.look()?;
         self.echo()
     }
@@ -58,6 +64,7 @@ impl Server<'_> {
         let mut descriptors = vec![
             PollFd::new(self.channel, PollFlags::IN),
             PollFd::new(&self.signals, PollFlags::IN),
+            PollFd::new(self.probes.done(), PollFlags::IN),
         ];
         let sockets = self.echoes.iter().map(|echo| PollFd::new(echo.socket(), PollFlags::IN));
         descriptors.extend(sockets);
@@ -128,6 +135,10 @@ impl Server<'_> {
             Request::Bound(bounds) => {
                 self.programs.bounds().give(bounds, descriptors);
                 Ok(())
+            }
+            Request::Probe { token, what, timeout_ns } => {
+                let failed = self.probes.begin(token, what, timeout_ns).err();
+                failed.map_or(Ok(()), |reply| self.reply(&reply))
             }
             Request::LimitUse { memory, processes } => {
                 let failed = self.programs.bounds().watch(Allowed { memory, processes });

@@ -56,3 +56,5 @@ pub(super) const FRA_DST: u16 = 1;
 pub(super) const FRA_SRC: u16 = 2;
 pub(super) const FRA_PRIORITY: u16 = 6;
 pub(super) const FRA_TABLE: u16 = 15;
+pub(super) const FRA_IP_PROTO: u16 = 22;
+pub(super) const FRA_SPORT_RANGE: u16 = 23;

@@ -7,13 +7,13 @@ use windtunnel_model::Subnet;
 
 use super::message::Message;
 use super::number::{
-    AF_INET, AF_INET6, FR_ACT_TO_TBL, FRA_DST, FRA_PRIORITY, FRA_SRC, FRA_TABLE, IFA_ADDRESS,
-    IFA_BROADCAST, IFA_F_NODAD, IFA_F_NOPREFIXROUTE, IFA_FLAGS, IFA_LOCAL, IFF_NOARP, IFF_UP,
-    IFLA_ADDRESS, IFLA_GSO_MAX_SEGS, IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINKINFO,
-    IFLA_MTU, IFLA_NET_NS_PID, IFLA_NUM_RX_QUEUES, IFLA_NUM_TX_QUEUES, RT_SCOPE_LINK,
-    RT_SCOPE_UNIVERSE, RTA_DST, RTA_GATEWAY, RTA_OIF, RTA_PREFSRC, RTA_TABLE, RTM_DELROUTE,
-    RTM_DELRULE, RTM_NEWADDR, RTM_NEWLINK, RTM_NEWROUTE, RTM_NEWRULE, RTM_SETLINK, RTN_UNICAST,
-    RTNH_F_ONLINK, RTPROT_STATIC, VETH_INFO_PEER,
+    AF_INET, AF_INET6, FR_ACT_TO_TBL, FRA_DST, FRA_IP_PROTO, FRA_PRIORITY, FRA_SPORT_RANGE,
+    FRA_SRC, FRA_TABLE, IFA_ADDRESS, IFA_BROADCAST, IFA_F_NODAD, IFA_F_NOPREFIXROUTE, IFA_FLAGS,
+    IFA_LOCAL, IFF_NOARP, IFF_UP, IFLA_ADDRESS, IFLA_GSO_MAX_SEGS, IFLA_IFNAME, IFLA_INFO_DATA,
+    IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MTU, IFLA_NET_NS_PID, IFLA_NUM_RX_QUEUES,
+    IFLA_NUM_TX_QUEUES, RT_SCOPE_LINK, RT_SCOPE_UNIVERSE, RTA_DST, RTA_GATEWAY, RTA_OIF,
+    RTA_PREFSRC, RTA_TABLE, RTM_DELROUTE, RTM_DELRULE, RTM_NEWADDR, RTM_NEWLINK, RTM_NEWROUTE,
+    RTM_NEWRULE, RTM_SETLINK, RTN_UNICAST, RTNH_F_ONLINK, RTPROT_STATIC, VETH_INFO_PEER,
 };
 use crate::net_config::prefixes::Prefix;
 
@@ -135,10 +135,13 @@ fn scope(address: IpAddr) -> u8 {
 /// Which packets use a table of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Rule {
-    /// The address that they come from.
+    /// The address that they come from; unspecified: any of its family, and none yet.
     pub(crate) from: IpAddr,
     /// The address that they go to; `None`: any.
     pub(crate) to: Option<IpAddr>,
+    /// The UDP port that they come from; `None`: any protocol.
+    #[serde(default)]
+    pub(crate) udp_port: Option<u16>,
     pub(crate) table: u32,
 }
 
@@ -189,22 +192,34 @@ pub(crate) fn no_rule(rule: Rule) -> Message {
 }
 
 fn rule_message(kind: u16, rule: Rule) -> Message {
-    let priority = if rule.to.is_some() { PAIR_PRIORITY } else { RULE_PRIORITY };
+    let priority = match rule {
+        Rule { udp_port: Some(_), .. } => PORT_PRIORITY,
+        Rule { to: Some(_), .. } => PAIR_PRIORITY,
+        _ => RULE_PRIORITY,
+    };
+    let source = Some(rule.from).filter(|from| !from.is_unspecified());
     // `fib_rule_hdr`: family, lengths of destination and source, type of service; table (an
     // attribute says it), two reserved, action; flags.
     let header = [
-        [family(rule.from), rule.to.map_or(0, whole), whole(rule.from), 0],
+        [family(rule.from), rule.to.map_or(0, whole), source.map_or(0, whole), 0],
         [0, 0, 0, FR_ACT_TO_TBL],
         [0; 4],
     ];
-    let message = Message::new(kind, &header.concat())
-        .attribute(FRA_SRC, &octets(rule.from))
-        .number(FRA_TABLE, rule.table)
-        .number(FRA_PRIORITY, priority);
-    match rule.to {
-        Some(to) => message.attribute(FRA_DST, &octets(to)),
-        None => message,
+    let mut message = Message::new(kind, &header.concat());
+    if let Some(from) = source {
+        message = message.attribute(FRA_SRC, &octets(from));
     }
+    message = message.number(FRA_TABLE, rule.table).number(FRA_PRIORITY, priority);
+    if let Some(to) = rule.to {
+        message = message.attribute(FRA_DST, &octets(to));
+    }
+    if let Some(port) = rule.udp_port {
+        // `fib_rule_port_range`: the first and the last.
+        let range = [port.to_ne_bytes(), port.to_ne_bytes()].concat();
+        message =
+            message.attribute(FRA_IP_PROTO, &[IPPROTO_UDP]).attribute(FRA_SPORT_RANGE, &range);
+    }
+    message
 }
 
 /// The next hop of every route on a link: no interface has the address, and none resolves it,
@@ -244,3 +259,7 @@ const RULE_PRIORITY: u32 = 1000;
 
 /// What is said of a pair of addresses goes before what is said of one.
 const PAIR_PRIORITY: u32 = 900;
+/// A port says where a packet comes from only if nothing else does.
+const PORT_PRIORITY: u32 = 1100;
+/// Of RFC 768.
+const IPPROTO_UDP: u8 = 17;

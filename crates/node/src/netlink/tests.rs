@@ -12,8 +12,8 @@ use netlink_packet_route::link::{
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteFlags, RouteMessage, RouteProtocol, RouteScope, RouteType,
 };
-use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
-use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage, RulePortRange};
+use netlink_packet_route::{AddressFamily, IpProtocol, RouteNetlinkMessage};
 use windtunnel_model::Subnet;
 
 use super::message::Message;
@@ -187,9 +187,26 @@ fn a_rule_for_a_pair_of_addresses_precedes_one_for_a_single_address() {
             RuleAttribute::Priority(priority),
         ];
         message.attributes.extend(to.map(RuleAttribute::Destination));
-        let rule = Rule { from, to, table: 300 };
+        let rule = Rule { from, to, udp_port: None, table: 300 };
         assert_same(request::rule(rule), RouteNetlinkMessage::NewRule(message.clone()));
         assert_same(request::no_rule(rule), RouteNetlinkMessage::DelRule(message));
+    }
+}
+
+#[test]
+fn a_rule_for_a_udp_port_names_no_address() {
+    for any in [ip("0.0.0.0"), ip("::")] {
+        let mut message = RuleMessage::default();
+        message.header.family = family(any);
+        message.header.action = RuleAction::ToTable;
+        message.attributes = vec![
+            RuleAttribute::Table(300),
+            RuleAttribute::Priority(1100),
+            RuleAttribute::IpProtocol(IpProtocol::Udp),
+            RuleAttribute::SourcePortRange(RulePortRange { start: 53, end: 53 }),
+        ];
+        let rule = Rule { from: any, to: None, udp_port: Some(53), table: 300 };
+        assert_same(request::rule(rule), RouteNetlinkMessage::NewRule(message));
     }
 }
 

@@ -31,6 +31,11 @@ impl Program {
 
     /// Lets it go on.
     pub(crate) fn go_on(&mut self) {
-        self.input.write_all(b"\n").unwrap();
+        self.say("");
+    }
+
+    /// Writes a line to it.
+    pub(crate) fn say(&mut self, line: &str) {
+        self.input.write_all(format!("{line}\n").as_bytes()).unwrap();
     }
 }

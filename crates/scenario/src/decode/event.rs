@@ -11,6 +11,7 @@ use super::fault::{Amount, AmountForm, Ending, Flap, FlapDraft, Period, RepeatDr
 use super::limits::NewLimits;
 use super::link::{Both, LinkKeys};
 use super::route::{EventRoute, RouteDraft};
+use super::service::{OfServices, ServiceEventDraft, read_service_event};
 use super::{At, Decoder, Field, Fields};
 use crate::grammar::{Item, Map, Name, Names, form, map, words};
 use crate::position::Place;
@@ -57,12 +58,13 @@ pub(crate) enum EventKind {
     Reroute,
     Flap(FlapDraft),
     Churn(ChurnDraft),
+    Service(ServiceEventDraft),
 }
 
 map! {
     /// A change at a time: of links (`link` with `set`, `down`, `up`), of a node's programs (`node`
     /// with `do`) or its limits (`node` with `limit`), a `partition`, its end (`heal`), a `route`, or of all shortest routes
-    /// (`reroute`), a `flap`, or `churn`. With `every` it happens again and again.
+    /// (`reroute`), a `flap`, `churn`, or of a `service`. With `every` it happens again and again.
     Event, EventDraft, by read_event {
         /// When, counted from the start of the run. Only `churn` may leave it out: then it is 0s.
         "at" AT: Span,
@@ -72,6 +74,7 @@ map! {
         ..Ending,
         ..OfLinks,
         ..OfNodes,
+        ..OfServices,
         /// Cuts every link between these groups of nodes, routers and LANs, and on a LAN every
         /// frame between attachments of different groups; it takes the place of an earlier
         /// partition.
@@ -196,14 +199,15 @@ fn read_at(
         "reroute" => from.read(fields, Event::REROUTE).flatten().map(|()| EventKind::Reroute),
         "flap" => from.read(fields, Event::FLAP).flatten().map(EventKind::Flap),
         "churn" => from.read(fields, Event::CHURN).flatten().map(EventKind::Churn),
+        "service" => read_service_event(from, fields).map(EventKind::Service),
         _ => from.read(fields, Event::HEAL).flatten().map(|()| EventKind::Heal),
     };
     Some(EventDraft { place: fields.place, at: at?, repeat: repeat?, kind: kind? })
 }
 
 /// The keys that say what an event is about.
-const SUBJECTS: [&str; 8] =
-    ["link", "node", "partition", "heal", "route", "reroute", "flap", "churn"];
+const SUBJECTS: [&str; 9] =
+    ["link", "node", "partition", "heal", "route", "reroute", "flap", "churn", "service"];
 
 /// The one key that says what the event is about; the others must go with it.
 fn find_subject<'t>(from: &mut Decoder<'_>, fields: &Fields<'t>) -> Option<Field<'t>> {
@@ -212,7 +216,7 @@ fn find_subject<'t>(from: &mut Decoder<'_>, fields: &Fields<'t>) -> Option<Field
         if !fields.unknown {
             let message = "this event says not what happens";
             let hint = "it needs one of `link`, `node`, `partition`, `heal`, `route`, `reroute`, \
-                        `flap` or `churn`";
+                        `flap`, `churn` or `service`";
             from.mistake_with_hint(fields.place, message, hint);
         }
         return None;
@@ -231,6 +235,7 @@ fn find_subject<'t>(from: &mut Decoder<'_>, fields: &Fields<'t>) -> Option<Field
     match name {
         "link" => OfLinks::keys(&mut with),
         "node" => OfNodes::keys(&mut with),
+        "service" => OfServices::keys(&mut with),
         _ => {}
     }
     let known = Event::list();

@@ -15,9 +15,11 @@ use super::pool::{GivenPools, read_pools};
 use super::record::Record;
 use super::reserve::Reserve;
 use super::route::Route;
+use super::service::Services;
 use super::{
     At, Decoder, EventDraft, ExpectDraft, Field, Fields, LanDraft, LinkDraft, LinkKeys,
     MachineKeys, ModelDraft, NodeDraft, Pools, RecordDraft, ReservationDraft, RouteDraft,
+    ServiceDraft,
 };
 use crate::grammar::{Definitions, Form, Key, List, Name, Required, Whole, form, map, text, words};
 use crate::position::Place;
@@ -45,6 +47,7 @@ pub(crate) struct Draft {
     pub(crate) machines: MachineKeys,
     pub(crate) record: RecordDraft,
     pub(crate) reserve: Vec<ReservationDraft>,
+    pub(crate) services: Vec<ServiceDraft>,
     pub(crate) events: Vec<EventDraft>,
     pub(crate) expect: Vec<ExpectDraft>,
 }
@@ -106,6 +109,9 @@ map! {
         /// What several nodes have together of their machine, by name: limits, minima and weights,
         /// each within another one or the machine. A name is none of a node.
         "reserve" RESERVE: Reserve,
+        /// Addresses that several nodes answer for, by name: routers redirect new connections to one
+        /// of these nodes. A name is none of a node.
+        "services" SERVICES: Services,
         /// Changes at times after the run began.
         "events" EVENTS: List<Event>,
         /// What must hold at the end; else the run fails.
@@ -168,6 +174,7 @@ pub(crate) fn decode_file(from: &mut Decoder<'_>, root: &Value) -> Draft {
         },
         record: read_some(from, &file, File::RECORD),
         reserve: read_some(from, &file, File::RESERVE),
+        services: read_some(from, &file, File::SERVICES),
         events: read_some(from, &file, File::EVENTS),
         expect: read_some(from, &file, File::EXPECT),
     }

@@ -242,7 +242,7 @@ impl Form for Run {
 }
 
 /// A command, and where it or the first word of a list of words is written.
-struct Words;
+pub(super) struct Words;
 
 impl Form for Words {
     type Value = (Vec<String>, Place);

@@ -5,7 +5,7 @@ mod subnets;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use windtunnel_model::plan::{Interface, LinkEnd};
+use windtunnel_model::plan::{Encapsulation, Interface, LinkEnd};
 use windtunnel_model::{LanId, NodeId, Plan, Subnet, Vertex};
 
 use crate::decode::{Draft, Pool, is_usable};
@@ -14,13 +14,17 @@ use crate::position::Place;
 
 /// Gives every interface its addresses. On LANs: routers in the order of the links, then nodes,
 /// from the LAN's subnet. Elsewhere: every node's first interface in the file's order, then nodes'
-/// further interfaces, then routers'.
+/// further interfaces, then routers', then services.
 pub(super) fn assign(found: &mut Diagnostics, draft: &Draft, plan: &mut Plan) {
     subnets::assign(found, draft, plan);
     if !found.is_clean() {
         return;
     }
-    let taken = fix(found, draft, plan);
+    let mut taken = fix(found, draft, plan);
+    // What is given to services is not given again; whether it may be theirs is checked later.
+    for address in draft.services.iter().flat_map(|service| &service.addresses) {
+        taken.entry(address.value).or_insert(address.place);
+    }
     notice_unlinked(found, draft, plan);
     if !found.is_clean() {
         return;
@@ -34,18 +38,6 @@ pub(super) fn assign(found: &mut Diagnostics, draft: &Draft, plan: &mut Plan) {
     let lans6: Vec<Subnet> = plan.lans.iter().filter_map(|lan| lan.v6).collect();
     let mut v4 = draft.pools.v4.map(|pool| Source::new(subnet_of(pool), &taken, &lans4));
     let mut v6 = draft.pools.v6.map(|pool| Source::new(subnet_of(pool), &taken, &lans6));
-    let fill = |slot4: &mut Option<Ipv4Addr>,
-                slot6: &mut Option<Ipv6Addr>,
-                v4: &mut Option<Source>,
-                v6: &mut Option<Source>| {
-        if let (None, Some(source)) = (&slot4, v4) {
-            let bits = source.take().and_then(|bits| u32::try_from(bits).ok());
-            *slot4 = bits.map(Ipv4Addr::from_bits);
-        }
-        if let (None, Some(source)) = (&slot6, v6) {
-            *slot6 = source.take().map(Ipv6Addr::from_bits);
-        }
-    };
     for node in &mut plan.nodes {
         if let Some(first) = node.interfaces.first_mut() {
             fill(&mut first.v4, &mut first.v6, &mut v4, &mut v6);
@@ -57,16 +49,45 @@ pub(super) fn assign(found: &mut Diagnostics, draft: &Draft, plan: &mut Plan) {
     for interface in plan.routers.iter_mut().flat_map(|router| &mut router.interfaces) {
         fill(&mut interface.v4, &mut interface.v6, &mut v4, &mut v6);
     }
+    // Behind all others: a service moves no other address.
+    let mut needed = needed;
+    for (service, draft) in plan.services.iter_mut().zip(&draft.services) {
+        if draft.addresses.is_empty() && service.origin.is_none() {
+            needed += 1;
+            let only_v4 = service.encapsulation == Encapsulation::Fragment;
+            let mut none = None;
+            let v6 = if only_v4 { &mut none } else { &mut v6 };
+            fill(&mut service.v4, &mut service.v6, &mut v4, v6);
+        }
+    }
     let pools = [
         (v4, draft.pools.v4.map(|pool| (pool.place, format!("{}/{}", pool.network, pool.prefix)))),
         (v6, draft.pools.v6.map(|pool| (pool.place, format!("{}/{}", pool.network, pool.prefix)))),
     ];
     for (source, pool) in pools {
         if let (Some(Source { exhausted: true, .. }), Some((place, pool))) = (source, pool) {
-            let message = format!("address: the pool {pool} is too small for {needed} interfaces");
+            let what =
+                if plan.services.is_empty() { "interfaces" } else { "interfaces and services" };
+            let message = format!("address: the pool {pool} is too small for {needed} {what}");
             let hint = "give a larger one at the top, such as `address: 10.0.0.0/8`";
             found.mistake_with_hint(place, message, hint);
         }
+    }
+}
+
+/// Takes an address of each family for what has none.
+fn fill(
+    slot4: &mut Option<Ipv4Addr>,
+    slot6: &mut Option<Ipv6Addr>,
+    v4: &mut Option<Source>,
+    v6: &mut Option<Source>,
+) {
+    if let (None, Some(source)) = (&slot4, v4) {
+        let bits = source.take().and_then(|bits| u32::try_from(bits).ok());
+        *slot4 = bits.map(Ipv4Addr::from_bits);
+    }
+    if let (None, Some(source)) = (&slot6, v6) {
+        *slot6 = source.take().map(Ipv6Addr::from_bits);
     }
 }
 
@@ -147,7 +168,7 @@ fn misplaced(plan: &Plan, id: NodeId, address: IpAddr) -> Option<String> {
 }
 
 /// Whether this is the network's or the broadcast address of the IPv4 pool or of a LAN.
-fn is_edge(draft: &Draft, plan: &Plan, address: IpAddr) -> bool {
+pub(super) fn is_edge(draft: &Draft, plan: &Plan, address: IpAddr) -> bool {
     let pool = draft.pools.v4.map(subnet_of);
     let lans = plan.lans.iter().filter_map(|lan| lan.v4);
     pool.into_iter().chain(lans).any(|subnet| {

@@ -36,6 +36,8 @@ pub(super) enum Named {
     Lan(LanId),
     /// A reservation, which is no place in the network.
     Reservation,
+    /// A service, which is none either.
+    Service,
 }
 
 impl Named {
@@ -46,7 +48,7 @@ impl Named {
             Named::Group(range) => range.clone().map(|id| Vertex::Node(NodeId(id))).collect(),
             Named::Router(id) => vec![Vertex::Router(*id)],
             Named::Lan(id) => vec![Vertex::Lan(*id)],
-            Named::Reservation => Vec::new(),
+            Named::Reservation | Named::Service => Vec::new(),
         }
     }
 
@@ -55,7 +57,7 @@ impl Named {
         match self {
             Named::Node(id) => Some(vec![*id]),
             Named::Group(range) => Some(range.clone().map(NodeId).collect()),
-            Named::Router(_) | Named::Lan(_) | Named::Reservation => None,
+            Named::Router(_) | Named::Lan(_) | Named::Reservation | Named::Service => None,
         }
     }
 
@@ -67,6 +69,7 @@ impl Named {
             Named::Router(_) => "router",
             Named::Lan(_) => "LAN",
             Named::Reservation => "reservation",
+            Named::Service => "service",
         }
     }
 }
@@ -121,6 +124,12 @@ impl Directory {
             let name = &reservation.name;
             if check_name(found, name, "a reservation", LABEL_LETTERS_MAX) {
                 directory.add(found, &name.value, name.place, Named::Reservation);
+            }
+        }
+        for service in &draft.services {
+            let name = &service.name;
+            if check_name(found, name, "a service", LABEL_LETTERS_MAX) {
+                directory.add(found, &name.value, name.place, Named::Service);
             }
         }
         directory
@@ -183,12 +192,38 @@ impl Directory {
             let what = if lans { "node, group, router or LAN" } else { "node, group or router" };
             unknown(found, name, what, candidates);
         }
-        if known == Some(&Named::Reservation) {
-            let message = format!("`{}` is a reservation, which is no place", name.value);
+        if let Some(nowhere @ (Named::Reservation | Named::Service)) = known {
+            let message = format!("`{}` is a {}, which is no place", name.value, nowhere.kind());
             found.mistake(name.place, message);
             return None;
         }
         known
+    }
+
+    /// The router called `name`.
+    pub(super) fn router(&self, found: &mut Diagnostics, name: &At<String>) -> Option<RouterId> {
+        match self.names.get(&name.value) {
+            Some(Named::Router(id)) => Some(*id),
+            Some(other) => {
+                let message =
+                    format!("`{}` is a {}: here a router is needed", name.value, other.kind());
+                found.mistake(name.place, message);
+                None
+            }
+            None => {
+                let routers = self.names.iter().filter(|(_, it)| matches!(it, Named::Router(_)));
+                unknown(found, name, "router", routers.map(|(name, _)| name.as_str()));
+                None
+            }
+        }
+    }
+
+    /// The one node called `name`; a group is refused.
+    pub(super) fn node(&self, found: &mut Diagnostics, name: &At<String>) -> Option<NodeId> {
+        if let Some(Named::Group(_)) = self.names.get(&name.value) {
+            self.vertex(found, name)?;
+        }
+        self.nodes(found, name)?.first().copied()
     }
 
     /// The nodes of `name`: one, or a group's members.
@@ -219,7 +254,7 @@ impl Directory {
             Named::Node(id) => Some(Vertex::Node(*id)),
             Named::Router(id) => Some(Vertex::Router(*id)),
             Named::Lan(id) => Some(Vertex::Lan(*id)),
-            Named::Reservation => None,
+            Named::Reservation | Named::Service => None,
             Named::Group(_) => {
                 let message = format!("`{}` is a group: here one node is needed", name.value);
                 found.mistake_with_hint(
@@ -270,7 +305,7 @@ pub(super) fn file_name(plan: &Plan, vertex: Vertex) -> &str {
     }
 }
 
-fn unknown<'a>(
+pub(super) fn unknown<'a>(
     found: &mut Diagnostics,
     name: &At<String>,
     what: &str,

@@ -28,6 +28,8 @@ pub(crate) struct Scene<'a> {
     pub(super) now: Span,
     /// The nodes outside the population now; `None`: the run has not begun.
     pub(super) absent: Option<&'a BTreeSet<NodeId>>,
+    /// The nodes that events make replicas, each with its service.
+    pub(super) added: &'a [(String, NodeId)],
 }
 
 /// Events while they are worked out.
@@ -49,7 +51,9 @@ pub(super) fn resolve(
 ) {
     let text = String::from_utf8_lossy(source.text);
     let why = draft.model.why;
-    let scene = Scene { directory, plan, why, text: &text, files, now: Span::ZERO, absent: None };
+    let added = &super::service::added(draft, directory);
+    let (text, now, absent) = (&text, Span::ZERO, None);
+    let scene = Scene { directory, plan, why, text, files, now, absent, added };
     let mut timeline = Timeline::default();
     for event in &draft.events {
         if let Some(duration) = draft.duration
@@ -141,6 +145,7 @@ fn action(
             check_direction(found, event.place, direction.as_ref(), set)?;
             Action::Link(change(set, *state, &lanes))
         }
+        EventKind::Service(event) => super::service::change(found, event, scene)?,
         EventKind::Flap(_) | EventKind::Churn(_) => return None,
     };
     budget.spend(found, 1 + weight(&action), event.place).then_some(action)
@@ -176,6 +181,7 @@ pub(super) fn weight(action: &Action) -> usize {
             let paths = change.fix.iter().map(|route| route.path.len());
             change.release.len() + paths.sum::<usize>()
         }
+        Action::Service(changes) => changes.len(),
         Action::Heal | Action::Reroute => 0,
     }
 }

@@ -7,14 +7,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use windtunnel_model::expect::Claim;
-use windtunnel_model::{NodeId, Plan, Vertex};
+use windtunnel_model::{NodeId, Plan, RouterId, Vertex};
 
 use crate::decode::{Draft, Subject};
 use crate::error::Diagnostics;
 use crate::position::Place;
 
 pub(super) fn check(found: &mut Diagnostics, draft: &Draft, plan: &Plan) {
-    let touched = touched(plan);
+    let touched = Components::of(plan, |id| plan.nodes[id.index()].forward).touched;
     if draft.allow_unreachable {
         return check_paths(found, draft, plan, &touched);
     }
@@ -70,8 +70,27 @@ fn check_paths(found: &mut Diagnostics, draft: &Draft, plan: &Plan, touched: &[B
     }
 }
 
-/// By node: the components of forwarding vertices that it is in or linked to.
-fn touched(plan: &Plan) -> Vec<BTreeSet<usize>> {
+/// Connected components of what forwards.
+pub(super) struct Components {
+    /// By node: the components that it is in or linked to.
+    touched: Vec<BTreeSet<usize>>,
+    /// By router: its component.
+    routers: Vec<usize>,
+}
+
+impl Components {
+    /// Those of routers, LANs and the nodes that forward.
+    pub(super) fn of(plan: &Plan, node_forwards: impl Fn(NodeId) -> bool) -> Components {
+        components(plan, node_forwards)
+    }
+
+    /// Whether packets of a router get to a node.
+    pub(super) fn reaches(&self, router: RouterId, node: NodeId) -> bool {
+        self.touched[node.index()].contains(&self.routers[router.index()])
+    }
+}
+
+fn components(plan: &Plan, node_forwards: impl Fn(NodeId) -> bool) -> Components {
     let nodes = plan.nodes.len();
     let number = |vertex: Vertex| match vertex {
         Vertex::Node(id) => id.index(),
@@ -79,7 +98,7 @@ fn touched(plan: &Plan) -> Vec<BTreeSet<usize>> {
         Vertex::Lan(id) => nodes + plan.routers.len() + id.index(),
     };
     let forwards = |vertex: Vertex| match vertex {
-        Vertex::Node(id) => plan.nodes[id.index()].forward,
+        Vertex::Node(id) => node_forwards(id),
         Vertex::Router(_) | Vertex::Lan(_) => true,
     };
     let mut sets = Sets::new(nodes + plan.routers.len() + plan.lans.len());
@@ -90,9 +109,9 @@ fn touched(plan: &Plan) -> Vec<BTreeSet<usize>> {
         }
     }
     let mut touched = vec![BTreeSet::new(); nodes];
-    for (id, node) in plan.nodes.iter().enumerate() {
-        if node.forward {
-            touched[id].insert(sets.root(id));
+    for (id, touched) in touched.iter_mut().enumerate() {
+        if node_forwards(NodeId::from_index(id)) {
+            touched.insert(sets.root(id));
         }
     }
     for link in &plan.links {
@@ -103,7 +122,8 @@ fn touched(plan: &Plan) -> Vec<BTreeSet<usize>> {
             }
         }
     }
-    touched
+    let routers = (0..plan.routers.len()).map(|id| sets.root(nodes + id)).collect();
+    Components { touched, routers }
 }
 
 /// Pairs of nodes that a link joins, the lower number first.

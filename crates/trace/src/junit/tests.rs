@@ -57,6 +57,8 @@ fn report() -> Report {
         programs: vec![program("a", true), program("b", false)],
         limits: Vec::new(),
         received: Vec::new(),
+        services: Vec::new(),
+        replicas_watched: None,
         shares: Vec::new(),
         bounds: Vec::new(),
         expectations: vec![expectation(4, false), expectation(5, true)],

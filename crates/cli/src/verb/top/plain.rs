@@ -5,6 +5,7 @@ use windtunnel_control::Snapshot;
 use super::columns::{self, Column, Row};
 use crate::render::quantity;
 use crate::render::table::Table;
+use crate::verb::service::render_services;
 
 /// Links, then nodes, with every column.
 pub(super) fn render(snapshot: &Snapshot) -> String {
@@ -14,8 +15,12 @@ pub(super) fn render(snapshot: &Snapshot) -> String {
         window => format!("rates over {}", quantity::nanos(window)),
     };
     let elapsed = quantity::nanos(status.elapsed_ns);
+    let services = match &status.services[..] {
+        [] => String::new(),
+        services => format!("\n{}", render_services(services)),
+    };
     format!(
-        "{}, {elapsed} after it began, {window}\n{}\n{}",
+        "{}, {elapsed} after it began, {window}\n{}\n{}{services}",
         status.name,
         table(columns::LINKS, &columns::links(snapshot)),
         table(columns::NODES, &columns::nodes(snapshot)),

@@ -61,7 +61,12 @@ fn snapshot() -> Snapshot {
     let down = LaneStatus { state: "down".into(), loss_ppb: 10_000_000, ..lane("wire", "a-b", 0) };
     let traced = LaneStatus { traced: vec!["rate".into()], ..lane("wire", "b-a", 1_000) };
     Snapshot {
-        status: RunStatus { name: "demo".into(), elapsed_ns: 12_340_000_000, nodes },
+        status: RunStatus {
+            name: "demo".into(),
+            elapsed_ns: 12_340_000_000,
+            nodes,
+            services: Vec::new(),
+        },
         sampled_ns: 12_300_000_000,
         window_ns: 1_000_000_000,
         links: vec![busy, lane("ocean", "tokyo-paris", 800_000), down, traced],

@@ -72,6 +72,12 @@ impl<'a> Live<'a> {
         self.lab.windtunnel(&[&[verb, "--run", run], arguments].concat())
     }
 
+    /// Runs `service` on this run.
+    pub(crate) fn ask_service(&self, words: &[&str]) -> Output {
+        let run = self.folder.to_str().unwrap();
+        self.lab.windtunnel(&[&["service"], words, &["--run", run]].concat()).output().unwrap()
+    }
+
     /// Runs a command in a node.
     pub(crate) fn exec(&self, node: &str, words: &[&str]) -> Output {
         self.ask("exec", &[&[node, "--"], words].concat())

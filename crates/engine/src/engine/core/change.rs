@@ -9,6 +9,10 @@ use crate::lan::Sides;
 
 impl Core {
     pub(crate) fn apply(&mut self, now: Time, change: &NetworkChange<'_>) {
+        if let NetworkChange::Service(change) = change {
+            return self.change_service(now, change);
+        }
+        self.ways.forget();
         match change {
             NetworkChange::Links(change) => self.change_links(now, change),
             NetworkChange::Flap { lanes, up } => self.flap(now, lanes, *up),
@@ -34,6 +38,7 @@ impl Core {
             }
             NetworkChange::Route(change) => self.fix_routes(now, change),
             NetworkChange::Reroute => self.reroute(now, false),
+            NetworkChange::Service(_) => {}
         }
     }
 

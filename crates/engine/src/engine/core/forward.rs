@@ -8,20 +8,29 @@ use crate::engine::{Departure, Express};
 use crate::network::{Addressing, End};
 use crate::packet::{Packet, Shape};
 use crate::records::{RouterReason, Tag};
-use crate::router::{self, Verdict};
+use crate::router::{Refusal, Verdict};
+use crate::tunnel::Tunnel;
+
+use super::redirect::Judgement;
 
 impl Core {
-    /// Brings a frame as far as lanes let it pass at once; copies it where one does not.
+    /// Brings a frame as far as lanes let it pass at once; copies it where one does not. It may be in
+    /// a tunnel that begins at its node.
     #[inline]
     pub(crate) fn enter(
         &mut self,
         now: Time,
         port: PortId,
-        (vnet, shape): (vnet::Header, Shape),
+        (vnet, mut shape): (vnet::Header, Shape),
+        mut tunnel: Option<Tunnel>,
         frame: &mut [u8],
     ) -> Option<Express> {
         let mut lane = self.network.lane_of(port);
         let mut came_by = None;
+        if let Some(entered) = &tunnel {
+            shape = shape.longer(entered.overhead);
+            self.work.recorder.lengthen_entering(entered.overhead);
+        }
         while self.chains[lane.index()].is_clear(now, &shape) {
             let chain = &self.chains[lane.index()];
             let next = match self.network.end(lane) {
@@ -31,6 +40,9 @@ impl Core {
                 End::Node { port: to, .. }
                     if !self.here[to.index()] && !chain.is_free(now, port) =>
                 {
+                    break;
+                }
+                End::Node { port: to, .. } if self.is_wrapped_for(to, frame, tunnel.as_ref()) => {
                     break;
                 }
                 End::Node { port, addresses } => {
@@ -47,44 +59,64 @@ impl Core {
                     }
                     None => break,
                 },
-                End::Router(id) => match self.route_at_once(now, id, lane, frame) {
-                    Some(next) => {
-                        let (chain, work) = (&mut self.chains[lane.index()], &mut self.work);
-                        chain.pass(now, &shape, frame, &mut work.recorder);
-                        self.routers[id.index()].forwarded += u64::from(shape.count);
-                        next
+                End::Router(id) => {
+                    match self.route_at_once(now, id, lane, (frame, &shape), tunnel.as_ref()) {
+                        Some((next, entered)) => {
+                            let (chain, work) = (&mut self.chains[lane.index()], &mut self.work);
+                            chain.pass(now, &shape, frame, &mut work.recorder);
+                            self.routers[id.index()].forwarded += u64::from(shape.count);
+                            if let Some(entered) = entered {
+                                shape = shape.longer(entered.overhead);
+                                work.recorder.lengthen_entering(entered.overhead);
+                                tunnel = Some(entered);
+                            }
+                            next
+                        }
+                        None => break,
                     }
-                    None => break,
-                },
+                }
             };
             (came_by, lane) = (Some(lane), next);
         }
-        self.copy_in(now, lane, (port, came_by), (vnet, shape), frame);
+        self.copy_in(now, lane, (port, came_by, tunnel), (vnet, shape), frame);
         None
     }
 
     /// The lane on which a router sends a frame on, now and changed, where nothing else is to be
-    /// done.
+    /// done; and the tunnel that it enters there.
     fn route_at_once(
         &mut self,
         now: Time,
         id: RouterId,
         lane: Lane,
-        frame: &mut [u8],
-    ) -> Option<Lane> {
+        (frame, shape): (&mut [u8], &Shape),
+        tunnel: Option<&Tunnel>,
+    ) -> Option<(Lane, Option<Tunnel>)> {
         if !self.is_for_router(lane, frame) {
             return None;
         }
-        let Verdict::Forward(next) = router::decide(&mut self.network, id, frame) else {
-            return None;
+        let (next, entered) = match self.judge(now, id, frame, (tunnel, None)) {
+            Judgement::Plain(Verdict::Forward(next)) => (next, None),
+            Judgement::Redirect(Verdict::Forward(next), tunnel, hit) => (next, Some((tunnel, hit))),
+            _ => return None,
         };
-        (self.address_next(now, next, frame) && hop::decrement_ttl(frame).is_ok()).then_some(next)
+        let within = entered.as_ref().map(|(tunnel, _)| tunnel).or(tunnel);
+        if !self.address_next(now, next, frame, within) || hop::decrement_ttl(frame).is_err() {
+            return None;
+        }
+        if let Some((_, hit)) = entered {
+            self.count_hit(id, hit, shape);
+        }
+        Some((next, entered.map(|(tunnel, _)| tunnel)))
     }
 
     /// Puts a packet on a lane at the time of its first segment.
     #[inline]
     pub(crate) fn offer(&mut self, now: Time, lane: Lane, packet: Packet) {
         let chain = &mut self.chains[lane.index()];
+        if packet.tunnel.is_some_and(|tunnel| tunnel.fragments) && !chain.takes_all(&packet.shape) {
+            return self.offer_wrapped(now, lane, packet);
+        }
         let refused = chain.offer(now, packet, &mut self.work);
         if let Some(refused) = refused {
             self.report_too_big(now, lane, refused);
@@ -104,6 +136,17 @@ impl Core {
     /// Gives a packet to the node at the end of `lane`, or to the sender to that node's machine.
     #[inline]
     pub(super) fn deliver(&mut self, now: Time, lane: Lane, packet: Packet) {
+        if let End::Node { port, .. } = self.network.end(lane)
+            && (packet.tunnel.is_some() || self.is_wrapped_for(port, packet.frame(), None))
+        {
+            return self.leave_tunnel(now, port, lane, packet);
+        }
+        self.hand_out(now, lane, packet);
+    }
+
+    /// Gives a packet to the node at the end of `lane` as it is.
+    #[inline]
+    pub(super) fn hand_out(&mut self, now: Time, lane: Lane, packet: Packet) {
         let End::Node { port, addresses } = self.network.end(lane) else {
             return packet.discard(&mut self.work.pool);
         };
@@ -119,7 +162,7 @@ impl Core {
         &mut self,
         now: Time,
         lane: Lane,
-        (origin, came_by): (PortId, Option<Lane>),
+        (origin, came_by, tunnel): (PortId, Option<Lane>, Option<Tunnel>),
         (vnet, shape): (vnet::Header, Shape),
         frame: &[u8],
     ) {
@@ -127,6 +170,8 @@ impl Core {
             Some(buf) => {
                 let mut packet = Packet::new(buf, vnet, shape, now, &mut self.work.pool);
                 (packet.origin, packet.came_by) = (Some(origin), came_by);
+                // Its shape and tag have the tunnel's header already.
+                packet.tunnel = tunnel;
                 packet.tag = self.work.recorder.entering();
                 packet.sender = self.work.sender;
                 self.offer(now, lane, packet);
@@ -147,10 +192,23 @@ impl Core {
         {
             return packet.discard(&mut self.work.pool);
         }
-        let segments = u64::from(packet.shape.count);
-        let verdict = router::decide(&mut self.network, id, packet.frame());
-        let counters = &mut self.routers[id.index()];
-        match verdict {
+        let way = (packet.tunnel.as_ref(), packet.aim);
+        let verdict = match self.judge(now, id, packet.frame(), way) {
+            Judgement::Plain(verdict) => verdict,
+            Judgement::Redirect(verdict, tunnel, hit) => {
+                self.enter_tunnel(id, &mut packet, (tunnel, hit));
+                verdict
+            }
+            Judgement::Keep => return self.keep(now, id, packet),
+            Judgement::Detour(verdict, tunnel) => {
+                packet.enter(tunnel);
+                verdict
+            }
+            Judgement::Lost(service, on_loss) => {
+                return self.drop_lost(now, id, packet, (service, on_loss));
+            }
+        };
+        let refused = match verdict {
             Verdict::Forward(next) => {
                 let forwarded = hop::decrement_ttl(packet.settled(&mut self.work.pool).0);
                 debug_assert!(forwarded.is_ok(), "the verdict has looked at the TTL");
@@ -158,33 +216,32 @@ impl Core {
             }
             Verdict::Echo => return self.echo(now, id, packet),
             Verdict::Refuse(refusal) => {
-                let reason = match refusal {
-                    router::Refusal::Expired => {
-                        counters.ttl_expired += segments;
-                        RouterReason::TtlExpired
-                    }
-                    router::Refusal::NoRoute | router::Refusal::NoHost => {
-                        counters.no_route += segments;
-                        RouterReason::NoRoute
-                    }
-                    router::Refusal::NoPort => {
-                        counters.not_forwarded += segments;
-                        RouterReason::NotForwarded
-                    }
-                };
-                self.work.recorder.note_refusal(reason, &packet);
+                self.note_refusal(id, refused_because(refusal), &packet);
                 self.report(now, id, refusal.kind(), &packet);
+                None
             }
-            Verdict::Malformed => {
-                counters.malformed += segments;
-                self.work.recorder.note_refusal(RouterReason::Malformed, &packet);
-            }
-            Verdict::Ignore => {
-                counters.not_forwarded += segments;
-                self.work.recorder.note_refusal(RouterReason::NotForwarded, &packet);
-            }
+            Verdict::Malformed => Some(RouterReason::Malformed),
+            Verdict::Ignore if self.relay(now, id, &packet) => None,
+            Verdict::Ignore | Verdict::Service => Some(RouterReason::NotForwarded),
+        };
+        if let Some(reason) = refused {
+            self.note_refusal(id, reason, &packet);
         }
         packet.discard(&mut self.work.pool);
+    }
+
+    /// Counts and records that a router drops a packet.
+    pub(super) fn note_refusal(&mut self, id: RouterId, reason: RouterReason, packet: &Packet) {
+        let counters = &mut self.routers[id.index()];
+        let counter = match reason {
+            RouterReason::TtlExpired => &mut counters.ttl_expired,
+            RouterReason::NoRoute => &mut counters.no_route,
+            RouterReason::NotForwarded => &mut counters.not_forwarded,
+            RouterReason::Malformed => &mut counters.malformed,
+            RouterReason::ReplicaLost => &mut counters.replica_lost,
+        };
+        *counter += u64::from(packet.shape.count);
+        self.work.recorder.note_refusal(reason, packet);
     }
 
     /// What is recorded of a packet that the network itself sends now.
@@ -209,6 +266,14 @@ impl Core {
             self.work.recorder.note_refusal(RouterReason::NotForwarded, &packet);
             packet.discard(&mut self.work.pool);
         }
+    }
+}
+
+fn refused_because(refusal: Refusal) -> RouterReason {
+    match refusal {
+        Refusal::Expired => RouterReason::TtlExpired,
+        Refusal::NoRoute | Refusal::NoHost => RouterReason::NoRoute,
+        Refusal::NoPort => RouterReason::NotForwarded,
     }
 }
 

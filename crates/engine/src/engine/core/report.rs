@@ -9,6 +9,8 @@ use windtunnel_wire::{flow, vnet};
 use super::Core;
 use crate::chain::TooBig;
 use crate::packet::{Packet, Shape};
+use crate::services::Redirection;
+use crate::tunnel::{Mouth, Tunnel};
 
 /// Room for the longest message: 1280 bytes of IPv6 with the Ethernet header.
 const MESSAGE_LEN_MAX: usize = 1294;
@@ -16,14 +18,47 @@ const MESSAGE_LEN_MAX: usize = 1294;
 impl Core {
     /// Sends a packet that a router made.
     pub(super) fn originate(&mut self, now: Time, id: RouterId, packet: Packet) {
-        let lane = Info::parse(packet.frame()).ok().and_then(|info| {
-            let target = self.network.target(info.destination)?;
+        let Ok(info) = Info::parse(packet.frame()) else {
+            return packet.discard(&mut self.work.pool);
+        };
+        let mut packet = packet;
+        if self.services.filter.may_hold(info.destination) {
+            match self.redirect(now, id, (&info, packet.frame(), packet.aim), true) {
+                Redirection::To(tunnel, hit) => {
+                    self.enter_tunnel(id, &mut packet, (tunnel, hit));
+                }
+                Redirection::Held(_, holder) if holder == id => return self.keep(now, id, packet),
+                Redirection::Held(service, holder) => {
+                    let is_v6 = info.destination.is_ipv6();
+                    packet.enter(self.services.detour(service, is_v6, id, holder));
+                }
+                Redirection::None | Redirection::Lost(..) => {}
+            }
+        }
+        self.send_out(now, id, packet);
+    }
+
+    /// Sends a packet from a router, along its tunnel or to its address.
+    pub(super) fn send_out(&mut self, now: Time, id: RouterId, packet: Packet) {
+        let Ok(info) = Info::parse(packet.frame()) else {
+            return packet.discard(&mut self.work.pool);
+        };
+        let lane = packet.tunnel.map_or_else(
+            || self.network.target(info.destination),
+            |tunnel| Some(tunnel.end.target()),
+        );
+        let lane = lane.and_then(|target| {
             let flow = || flow::Key::new(&info, packet.frame()).hash64();
             self.network.next_hop(id, None, target, flow)
         });
         match lane {
             Some(lane) => self.hand_on(now, id, lane, packet),
-            None => packet.discard(&mut self.work.pool),
+            None => {
+                if packet.aim.is_some() {
+                    self.services.count_lost_error();
+                }
+                packet.discard(&mut self.work.pool);
+            }
         }
     }
 
@@ -34,8 +69,15 @@ impl Core {
             packet.came_by.and_then(|lane| self.network.address_at_end(lane, info.source));
         let source = interface.or_else(|| self.network.address_of(id, info.source));
         let Some(source) = source else { return };
-        if let Some(message) = self.message(now, Reply { kind, source, mac: ROUTER_MAC }, packet) {
+        let message = self.message(now, Reply { kind, source, mac: ROUTER_MAC }, packet);
+        if let Some(mut message) = message {
             self.routers[id.index()].icmp_sent += 1;
+            // It quotes a replica's own numbers, so it is for that one, and not to be translated.
+            if let Some(Tunnel { start: start @ Mouth::Port(_), overhead, .. }) = packet.tunnel {
+                let (end, start) = (start, Mouth::Router(id));
+                message.enter(Tunnel { end, start, overhead, fragments: false });
+                return self.send_out(now, id, message);
+            }
             self.originate(now, id, message);
         }
     }
@@ -43,6 +85,8 @@ impl Core {
     /// Sends an ICMP error about a packet that exceeds the MTU of `lane`.
     pub(super) fn report_too_big(&mut self, now: Time, lane: Lane, refused: TooBig) {
         let TooBig { packet, mtu } = refused;
+        // Its sender knows nothing of the header in front of it.
+        let mtu = mtu.saturating_sub(packet.tunnel.map_or(0, |tunnel| tunnel.overhead));
         let kind = Kind::TooBig { mtu };
         match self.start_of(lane) {
             // A segment and what is attached to it know of frames only.
@@ -67,6 +111,32 @@ impl Core {
         }
     }
 
+    /// Passes on what a router on the way of a tunnel says about the outer packet: the sender of
+    /// the inner one gets it (RFC 2003, 4). Whether it was such a message.
+    pub(super) fn relay(&mut self, now: Time, id: RouterId, packet: &Packet) -> bool {
+        let relayed =
+            self.work.pool.take(packet.frame().len()).and_then(|mut buf| {
+                match icmp::relay(packet.frame(), &mut buf) {
+                    Some(len) => {
+                        buf.truncate(len);
+                        Some(buf)
+                    }
+                    None => {
+                        self.work.pool.give(buf);
+                        None
+                    }
+                }
+            });
+        let Some(buf) = relayed else { return false };
+        let header = vnet::Header::default();
+        let shape = Shape::of(&buf, &header);
+        let mut message = Packet::new(buf, header, shape, now, &mut self.work.pool);
+        message.tag = self.tag(now, &message);
+        self.routers[id.index()].icmp_sent += 1;
+        self.originate(now, id, message);
+        true
+    }
+
     fn message(&mut self, now: Time, reply: Reply, about: &Packet) -> Option<Packet> {
         let quoted = about.first_segment(&mut self.work.pool);
         let original = quoted.as_deref().unwrap_or(about.frame());
@@ -88,7 +158,15 @@ impl Core {
         quoted.into_iter().for_each(|buf| self.work.pool.give(buf));
         let mut message = message?;
         message.tag = self.tag(now, &message);
+        // What a replica sent in a service's name: the error is for it, not for the address.
+        let sender = about.origin.filter(|port| self.services.ends_at(*port));
+        message.aim = sender.filter(|_| self.is_in_name_of_service(about.frame()));
         Some(message)
+    }
+
+    fn is_in_name_of_service(&self, frame: &[u8]) -> bool {
+        let source = Info::parse(frame).map(|info| info.source);
+        source.is_ok_and(|source| self.services.filter.may_hold(source))
     }
 
     fn start_of(&self, lane: Lane) -> Vertex {

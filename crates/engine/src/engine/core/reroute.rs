@@ -53,6 +53,7 @@ impl Core {
 
     /// Computes shortest routes for the lanes as they are.
     pub(crate) fn reroute(&mut self, now: Time, by_itself: bool) {
+        self.ways.forget();
         let chains = &self.chains;
         let latency = |lane: windtunnel_model::Lane| {
             let chain = &chains[lane.index()];

@@ -15,6 +15,7 @@ use crate::network::{End, Station};
 use crate::packet::{Packet, Shape};
 use crate::records::RouterReason;
 use crate::timer::Activity;
+use crate::tunnel::Tunnel;
 
 /// Room for a question or an answer.
 const MESSAGE_LEN: usize = NEIGHBOUR_FRAME_LEN;
@@ -80,10 +81,16 @@ impl Core {
 
     /// Writes the Ethernet addresses of a router's frame that enters `lane`, where that needs no
     /// question.
-    pub(super) fn address_next(&self, now: Time, lane: Lane, frame: &mut [u8]) -> bool {
+    pub(super) fn address_next(
+        &self,
+        now: Time,
+        lane: Lane,
+        frame: &mut [u8],
+        tunnel: Option<&Tunnel>,
+    ) -> bool {
         let End::Lan(lan) = self.network.end(lane) else { return true };
         let Some(station) = self.network.station(lane.reverse()) else { return false };
-        let mac = neighbour_of(self, lan, frame)
+        let mac = neighbour_of(self, lan, frame, tunnel)
             .and_then(|address| self.neighbours.get(&lane)?.fresh(now, address));
         mac.is_some_and(|mac| ethernet::set_addresses(frame, mac, station.mac))
     }
@@ -95,7 +102,8 @@ impl Core {
         else {
             return self.depart(now, id, lane, packet);
         };
-        let Some(address) = neighbour_of(self, lan, packet.frame()) else {
+        let tunnel = packet.tunnel.as_ref();
+        let Some(address) = neighbour_of(self, lan, packet.frame(), tunnel) else {
             self.routers[id.index()].no_route += u64::from(packet.shape.count);
             self.work.recorder.note_refusal(RouterReason::NoRoute, &packet);
             return packet.discard(&mut self.work.pool);
@@ -279,7 +287,11 @@ impl Core {
 }
 
 /// The next hop on a LAN for a router's frame.
-fn neighbour_of(core: &Core, lan: LanId, frame: &[u8]) -> Option<IpAddr> {
+fn neighbour_of(core: &Core, lan: LanId, frame: &[u8], tunnel: Option<&Tunnel>) -> Option<IpAddr> {
     let info = Info::parse(frame).ok()?;
-    core.network.neighbour(lan, Some(info.source), info.destination)
+    let Some(tunnel) = tunnel else {
+        return core.network.neighbour(lan, Some(info.source), info.destination);
+    };
+    let end = core.network.address_of_mouth(tunnel.end, info.destination)?;
+    core.network.neighbour(lan, None, end)
 }

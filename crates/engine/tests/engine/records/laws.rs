@@ -277,5 +277,8 @@ fn count(records: &[Record]) -> (u64, u64) {
 fn the_names_of_reasons_begin_with_those_of_lanes() {
     let names = DropReason::ALL.map(DropReason::name);
     assert_eq!(DROP_REASON_NAMES[..names.len()], names);
-    assert_eq!(DROP_REASON_NAMES[7..], ["ttl_expired", "no_route", "not_forwarded", "malformed"]);
+    assert_eq!(
+        DROP_REASON_NAMES[7..],
+        ["ttl_expired", "no_route", "not_forwarded", "malformed", "replica_lost"]
+    );
 }

@@ -40,6 +40,11 @@ impl Programs {
         cx.journal.log_at(at.since(cx.journal.origin()), None, what);
     }
 
+    /// Whether all programs are paused now.
+    pub(in crate::live) fn is_frozen(&self) -> bool {
+        self.freeze.is_on()
+    }
+
     /// How programs were paused.
     pub(in crate::live) fn freezes(&self) -> Freezes {
         self.freeze.total()

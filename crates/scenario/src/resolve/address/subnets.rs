@@ -16,7 +16,9 @@ pub(super) fn assign(found: &mut Diagnostics, draft: &Draft, plan: &mut Plan) {
     if !found.is_clean() {
         return;
     }
-    let fixed: Vec<IpAddr> = lone_addresses(draft, plan);
+    let mut fixed: Vec<IpAddr> = lone_addresses(draft, plan);
+    let services = draft.services.iter().flat_map(|service| &service.addresses);
+    fixed.extend(services.map(|address| address.value));
     let pool = draft
         .pools
         .v4

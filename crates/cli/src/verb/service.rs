@@ -1,0 +1,220 @@
+//! `service`: the services of a live run, and changes of their replicas.
+
+mod table;
+
+use clap::Subcommand;
+use clap::builder::FalseyValueParser;
+use serde::Serialize;
+use windtunnel_control::{Reply, Request, ServiceList};
+use windtunnel_model::plan::{
+    Action, Event as Planned, Policy, Service, ServiceChange, ServiceUpdate,
+};
+use windtunnel_model::{NodeId, Plan, Span};
+use windtunnel_trace::event::Event;
+
+use crate::arguments::Format;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::live::Live;
+use crate::output;
+use crate::render::event;
+use crate::verb::Outcome;
+
+pub(crate) use table::render as render_services;
+
+/// List services of a live run with their replicas, and change which replicas get new connections
+///
+/// A service is one address, of which several nodes are replicas; routers redirect its connections
+/// to one of them (docs/services.md). A replica registers by itself when its program listens.
+/// Changes hold at once for what is new; established connections stay where they are.
+#[derive(Debug, clap::Args)]
+#[command(disable_help_subcommand = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    order: Order,
+}
+
+#[derive(Debug, Subcommand)]
+enum Order {
+    List(List),
+    Show(Show),
+    Add(Add),
+    Remove(Remove),
+    Drain(Drain),
+    Weight(Weight),
+}
+
+/// List all services with their replicas
+///
+/// `live` are connections and UDP flows that have not ended; `given` those that a replica got since
+/// the run began.
+#[derive(Debug, clap::Args)]
+struct List {
+    #[command(flatten)]
+    live: Live,
+    #[command(flatten)]
+    format: Format,
+}
+
+/// Show one service: its replicas, where each router redirects what is new, and its connections
+#[derive(Debug, clap::Args)]
+struct Show {
+    /// Name of the service
+    service: String,
+    #[command(flatten)]
+    live: Live,
+    #[command(flatten)]
+    format: Format,
+}
+
+/// A node, and what becomes of it.
+#[derive(Debug, clap::Args)]
+struct Target {
+    /// Name of the service
+    service: String,
+    /// Name of the node
+    replica: String,
+    #[command(flatten)]
+    live: Live,
+    #[command(flatten)]
+    format: Format,
+}
+
+/// Make a node a replica
+///
+/// It has the service's addresses from then on, and gets connections once a program in it listens,
+/// or at once if one does already.
+#[derive(Debug, clap::Args)]
+struct Add {
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Make a node a replica no longer
+///
+/// Its established connections go on; UDP flows go elsewhere at once. It can be added again.
+#[derive(Debug, clap::Args)]
+struct Remove {
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Give a replica no new connections, and let those that it has go on
+#[derive(Debug, clap::Args)]
+struct Drain {
+    #[command(flatten)]
+    target: Target,
+    /// Give it new connections again
+    #[arg(long, env = "WINDTUNNEL_UNDO", value_parser = FalseyValueParser::new())]
+    undo: bool,
+}
+
+/// Set a replica's share of new connections, where the policy is `weighted`
+#[derive(Debug, clap::Args)]
+struct Weight {
+    #[command(flatten)]
+    target: Target,
+    /// Its weight; 0: nothing new
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=i64::from(Service::WEIGHT_MAX)))]
+    weight: u32,
+}
+
+/// What was done, for `--json`.
+#[derive(Debug, Serialize)]
+struct Done<'a> {
+    events: &'a [Event],
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    match &arguments.order {
+        Order::List(list) => ask(&list.live, &list.format, None),
+        Order::Show(show) => ask(&show.live, &show.format, Some(show.service.clone())),
+        Order::Add(Add { target }) => target.change(|replica| ServiceUpdate::Add { replica }),
+        Order::Remove(Remove { target }) => {
+            target.change(|replica| ServiceUpdate::Remove { replica })
+        }
+        Order::Drain(Drain { target, undo }) => {
+            target.change(|replica| ServiceUpdate::Drain { replica, drain: !undo })
+        }
+        Order::Weight(Weight { target, weight }) => {
+            target.change(|replica| ServiceUpdate::Weight { replica, weight: *weight })
+        }
+    }
+}
+
+fn ask(live: &Live, format: &Format, service: Option<String>) -> Outcome {
+    let is_one = service.is_some();
+    let list = match live.connect()?.ask(&Request::Services { service })? {
+        Reply::Services(list) => list,
+        other => return Err(Failure::unexpected(other)),
+    };
+    if format.json {
+        output::json(&list)?;
+    } else if list.services.is_empty() {
+        output::talk("this run has no services");
+    } else {
+        output::data(&if is_one { table::details(&list) } else { listed(&list) })?;
+    }
+    Ok(Exit::Fine.code())
+}
+
+fn listed(list: &ServiceList) -> String {
+    table::heading(&list.name, list.elapsed_ns) + &table::render(&list.services)
+}
+
+impl Target {
+    fn change(&self, update: impl FnOnce(NodeId) -> ServiceUpdate) -> Outcome {
+        let plan = self.live.plan()?;
+        let service = plan.service_named(&self.service).ok_or_else(|| {
+            unknown("service", &self.service, plan.services.iter().map(|it| &it.name))
+        })?;
+        let node = plan
+            .node_named(&self.replica)
+            .ok_or_else(|| unknown("node", &self.replica, plan.nodes.iter().map(|it| &it.name)))?;
+        let change = ServiceChange { service, update: update(node) };
+        self.is_possible(&plan, &change)?;
+        let action = Action::Service(vec![change]);
+        let events = vec![Planned { at: Span::ZERO, action }];
+        match self.live.connect()?.ask(&Request::Do { events })? {
+            Reply::Happened { events, .. } if self.format.json => {
+                output::json(&Done { events: &events })?;
+            }
+            Reply::Happened { events, .. } => {
+                events.iter().for_each(|it| output::talk(&event::text(it)));
+            }
+            other => return Err(Failure::unexpected(other)),
+        }
+        Ok(Exit::Fine.code())
+    }
+
+    /// Whether it fits the plan; that a node was added since it began, only the run knows.
+    fn is_possible(&self, plan: &Plan, change: &ServiceChange) -> Result<(), Failure> {
+        plan.validate_service_change(change).map_err(|error| {
+            Failure::new(Exit::Usage, format!("service {}: {error}", self.service))
+        })?;
+        let policy = plan.services[change.service.index()].policy;
+        if matches!(change.update, ServiceUpdate::Weight { .. }) && policy != Policy::Weighted {
+            let name = policy.name();
+            let message = format!("service {}: its policy is {name}, not weighted", self.service);
+            let hint = "`policy: {weighted: …}` in the file gives replicas weights";
+            return Err(Failure::new(Exit::Usage, message).hint(hint.to_owned()));
+        }
+        Ok(())
+    }
+}
+
+fn unknown<'a>(what: &str, name: &str, names: impl Iterator<Item = &'a String>) -> Failure {
+    let names: Vec<&str> = names.map(String::as_str).collect();
+    let message = format!("no {what} is called {name}");
+    let shown = names.iter().take(NAMES_LISTED).copied().collect::<Vec<_>>().join(", ");
+    let hint = match names.len() {
+        0 => format!("this run has no {what}"),
+        count if count > NAMES_LISTED => {
+            format!("the {what}s are {shown} and {} more", count - NAMES_LISTED)
+        }
+        _ => format!("the {what}s are {shown}"),
+    };
+    Failure::new(Exit::Usage, message).hint(hint)
+}
+
+const NAMES_LISTED: usize = 12;

@@ -1,0 +1,161 @@
+//! The bytes of tunnels: written where somebody reads them, and read where they were written.
+
+use windtunnel_model::{Lane, PortId, Time};
+use windtunnel_wire::packet::Info;
+use windtunnel_wire::{checksum, ipip, vnet};
+
+use super::Core;
+use crate::packet::{Packet, Shape};
+use crate::tunnel::{Mouth, Tunnel};
+
+impl Core {
+    /// Offers a lane what is too large for it and may be fragmented with its outer header: each
+    /// segment with that by itself.
+    pub(super) fn offer_wrapped(&mut self, now: Time, lane: Lane, packet: Packet) {
+        for_each_segment(self, packet, |core, packet| {
+            let (tag, shape) = (packet.tag, packet.shape);
+            match core.wrap(packet) {
+                Ok(packet) => core.offer(now, lane, packet),
+                Err(packet) => {
+                    let (chain, recorder) =
+                        (&mut core.chains[lane.index()], &mut core.work.recorder);
+                    chain.offer_without_memory(now, (&tag, &shape), packet.frame(), recorder);
+                    packet.discard(&mut core.work.pool);
+                }
+            }
+        });
+    }
+
+    /// What comes to a node and is, or was, in a tunnel: what of it is for the node's kernel goes
+    /// there.
+    pub(super) fn leave_tunnel(&mut self, now: Time, port: PortId, lane: Lane, mut packet: Packet) {
+        let Some(tunnel) = packet.tunnel else {
+            return self.unwrap(now, port, lane, packet);
+        };
+        let is_end = self.ends_here(&tunnel, port);
+        if is_end || tunnel.overhead == 0 {
+            packet.leave_tunnel();
+            return self.hand_out(now, lane, packet);
+        }
+        // A node that forwards, whose kernel reads the outer header.
+        for_each_segment(self, packet, |core, packet| match core.wrap(packet) {
+            Ok(packet) => core.hand_out(now, lane, packet),
+            Err(packet) => {
+                core.services.count_not_reassembled(1);
+                packet.discard(&mut core.work.pool);
+            }
+        });
+    }
+
+    /// Whether a frame that comes to a node's port is not for its kernel as it is.
+    #[inline]
+    pub(super) fn is_wrapped_for(
+        &self,
+        port: PortId,
+        frame: &[u8],
+        tunnel: Option<&Tunnel>,
+    ) -> bool {
+        match tunnel {
+            Some(tunnel) => !self.ends_here(tunnel, port),
+            None => self.services.ends_at(port) && ipip::is_wrapped(frame),
+        }
+    }
+
+    /// Whether a tunnel ends at the node of a port.
+    fn ends_here(&self, tunnel: &Tunnel, port: PortId) -> bool {
+        match tunnel.end {
+            Mouth::Port(end) => self.network.owner(end) == self.network.owner(port),
+            Mouth::Router(_) => false,
+        }
+    }
+
+    /// Writes the header of a single packet's tunnel; `Err` with the packet where there is no
+    /// memory.
+    fn wrap(&mut self, mut packet: Packet) -> Result<Packet, Packet> {
+        let Some(tunnel) = packet.tunnel else { return Ok(packet) };
+        let (frame, header) = packet.settled(&mut self.work.pool);
+        if !checksum::complete(frame, header) {
+            return Err(packet);
+        }
+        let outer = Info::parse(packet.frame()).ok().and_then(|info| {
+            Some(ipip::Outer {
+                source: self.network.address_of_mouth(tunnel.start, info.source)?,
+                destination: self.network.address_of_mouth(tunnel.end, info.source)?,
+                identification: self.wrapped,
+                dont_fragment: !tunnel.fragments,
+            })
+        });
+        let Some(outer) = outer else { return Err(packet) };
+        self.wrapped = self.wrapped.wrapping_add(1);
+        let room = packet.frame().len() + ipip::header_len(outer.source.is_ipv6());
+        let Some(mut buf) = self.work.pool.take(room) else { return Err(packet) };
+        let Some(len) = ipip::wrap(packet.frame(), &outer, &mut buf) else {
+            self.work.pool.give(buf);
+            return Err(packet);
+        };
+        buf.truncate(len);
+        packet.tunnel = None;
+        packet.rewrite(buf, vnet::Header::default(), &mut self.work.pool);
+        Ok(packet)
+    }
+
+    /// Takes the packet out of one that was written with its outer header, or keeps a fragment of
+    /// such until the others have come.
+    fn unwrap(&mut self, now: Time, port: PortId, lane: Lane, packet: Packet) {
+        let Ok(info) = Info::parse(packet.frame()) else {
+            return self.hand_out(now, lane, packet);
+        };
+        // Others may tunnel, too: that is their kernel's to take.
+        if !self.network.is_router(info.source) {
+            return self.hand_out(now, lane, packet);
+        }
+        if !info.is_fragment {
+            return self.hand_out_inner(now, lane, packet);
+        }
+        let lost = self.reassembly.lost();
+        let whole = self.reassembly.push(now, port, &info, packet, &mut self.work.pool);
+        self.services.count_not_reassembled(self.reassembly.lost() - lost);
+        if let Some(packet) = whole {
+            self.hand_out_inner(now.max(packet.times.last), lane, packet);
+        }
+    }
+
+    fn hand_out_inner(&mut self, now: Time, lane: Lane, mut packet: Packet) {
+        let inner =
+            self.work.pool.take(packet.frame().len()).and_then(|mut buf| {
+                match ipip::unwrap(packet.frame(), &mut buf) {
+                    Some(len) => {
+                        buf.truncate(len);
+                        Some(buf)
+                    }
+                    None => {
+                        self.work.pool.give(buf);
+                        None
+                    }
+                }
+            });
+        // What is no packet inside is the kernel's to judge.
+        let Some(buf) = inner else { return self.hand_out(now, lane, packet) };
+        let header = vnet::Header::default();
+        packet.shape = Shape::of(&buf, &header);
+        packet.rewrite(buf, header, &mut self.work.pool);
+        self.hand_out(now, lane, packet);
+    }
+}
+
+/// Does something with each segment of a packet; those for which there is no memory are gone.
+fn for_each_segment(core: &mut Core, packet: Packet, mut each: impl FnMut(&mut Core, Packet)) {
+    let mut rest = Some(packet);
+    while let Some(packet) = rest.take() {
+        match packet.split(1, &mut core.work.pool) {
+            Ok((front, behind)) => {
+                each(core, front);
+                rest = behind;
+            }
+            Err(behind) => {
+                core.services.count_not_reassembled(1);
+                rest = behind;
+            }
+        }
+    }
+}

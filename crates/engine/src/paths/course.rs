@@ -1,0 +1,186 @@
+//! Where a packet goes from its source: straight to a place, or by a redirector to a replica.
+//!
+//! A packet for a service looks ahead at its source: the first router on its way that redirects it
+//! now is where its tunnel will begin. The choice is made there and then, and the packet keeps it
+//! (`Packet::aim`): the queue at its source stands for those behind the redirector, and what waits
+//! there has passed it with the model of hops.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+
+use windtunnel_model::{Lane, PortId, Rate, RouterId, Time};
+use windtunnel_routing::Target;
+use windtunnel_wire::flow;
+use windtunnel_wire::packet::Info;
+
+use crate::engine::Core;
+use crate::network::End;
+use crate::services::Redirection;
+use crate::tunnel::Mouth;
+
+/// From a node's interface to a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Course {
+    /// Where it ends.
+    pub(crate) target: Target,
+    pub(crate) tunnel: Option<TunnelCourse>,
+}
+
+/// The tunnel that a packet will enter on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct TunnelCourse {
+    /// Where.
+    start: RouterId,
+    /// Where the packet is routed to until then; `None`: it begins at the first router.
+    towards: Option<Target>,
+    /// Bytes of its header.
+    overhead: u32,
+}
+
+/// The lanes of a course as routes are now.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct CourseLanes {
+    pub(crate) lanes: Vec<Lane>,
+    /// How many of them come before the tunnel.
+    before_tunnel: usize,
+}
+
+/// The lane of a course that bounds what goes there: the first of the least rate, of equal ones
+/// that which is in the tunnel, since it carries more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bottleneck {
+    pub(crate) lane: Lane,
+    pub(crate) rate: Rate,
+    /// What the tunnel adds to each segment there.
+    pub(crate) tunnel_overhead: u32,
+}
+
+impl Course {
+    /// Straight to a place.
+    pub(crate) fn to(target: Target) -> Course {
+        Course { target, tunnel: None }
+    }
+
+    pub(crate) fn leads_to_replica(&self) -> bool {
+        self.tunnel.is_some()
+    }
+}
+
+impl Core {
+    /// Where a packet of a port goes, and the replica that it is given; `None`: nowhere, or it is
+    /// dropped on its way.
+    pub(super) fn course(
+        &mut self,
+        now: Time,
+        port: PortId,
+        packet: (&Info, &[u8]),
+    ) -> Option<(Course, Option<PortId>)> {
+        let target = self.network.target(packet.0.destination);
+        if !self.services.filter.may_hold(packet.0.destination) {
+            return Some((Course::to(target?), None));
+        }
+        self.course_of_service(now, port, packet, target)
+    }
+
+    /// The same for what may be for a service: the first router on the way that has another way
+    /// for it.
+    fn course_of_service(
+        &mut self,
+        now: Time,
+        port: PortId,
+        (info, frame): (&Info, &[u8]),
+        target: Option<Target>,
+    ) -> Option<(Course, Option<PortId>)> {
+        let mut lane = self.network.lane_of(port);
+        // Routes that change may make loops.
+        for hops in 0..=self.vertices.len() {
+            let End::Router(start) = self.network.end(lane) else { break };
+            match self.redirect(now, start, (info, frame, None), false) {
+                // What outlives its server is refused with this model.
+                Redirection::None | Redirection::Held(..) => {}
+                Redirection::Lost(..) => return None,
+                Redirection::To(tunnel, _) => {
+                    let Mouth::Port(end) = tunnel.end else { break };
+                    let towards = if hops == 0 { None } else { target };
+                    let overhead = tunnel.overhead;
+                    let tunnel_course = TunnelCourse { start, towards, overhead };
+                    let target = Target::Port(end);
+                    // What ends at the redirector begins nothing.
+                    let passes = usize::from(info.ttl) > hops + 1;
+                    if passes {
+                        self.redirect(now, start, (info, frame, None), true);
+                    }
+                    let course = Course { target, tunnel: Some(tunnel_course) };
+                    return Some((course, passes.then_some(end)));
+                }
+            }
+            if target? == Target::Router(start) {
+                break;
+            }
+            let flow = || flow::Key::new(info, frame).hash64();
+            let Some(next) = self.network.next_hop(start, Some(info.source), target?, flow) else {
+                break;
+            };
+            lane = next;
+        }
+        Some((Course::to(target?), None))
+    }
+
+    /// The lanes that a packet would pass now.
+    pub(super) fn trace(
+        &mut self,
+        port: PortId,
+        course: Course,
+        source: Option<IpAddr>,
+        hash: u64,
+    ) -> CourseLanes {
+        let mut lanes = vec![self.network.lane_of(port)];
+        let Some(tunnel) = course.tunnel else {
+            self.extend(&mut lanes, course.target, source, hash, None);
+            return CourseLanes { before_tunnel: lanes.len(), lanes };
+        };
+        if let Some(towards) = tunnel.towards {
+            self.extend(&mut lanes, towards, source, hash, Some(tunnel.start));
+        }
+        let before_tunnel = lanes.len();
+        let end = lanes.last().map(|lane| self.network.end(*lane));
+        // Where routes lead past the redirector now, this course is no packet's any more.
+        if end == Some(End::Router(tunnel.start)) {
+            self.extend(&mut lanes, course.target, None, hash, None);
+        }
+        CourseLanes { lanes, before_tunnel }
+    }
+
+    /// Goes on from the end of the last lane, to `target` or as far as `until`.
+    fn extend(
+        &mut self,
+        lanes: &mut Vec<Lane>,
+        target: Target,
+        source: Option<IpAddr>,
+        hash: u64,
+        until: Option<RouterId>,
+    ) {
+        // Routes that change may make loops.
+        let most = lanes.len() + self.vertices.len();
+        while let Some(End::Router(id)) = lanes.last().map(|lane| self.network.end(*lane)) {
+            if target == Target::Router(id) || until == Some(id) || lanes.len() > most {
+                break;
+            }
+            let Some(next) = self.network.next_hop(id, source, target, || hash) else {
+                break;
+            };
+            lanes.push(next);
+        }
+    }
+
+    pub(super) fn bottleneck(&self, course: &Course, lanes: &CourseLanes) -> Option<Bottleneck> {
+        let overhead = course.tunnel.map_or(0, |tunnel| tunnel.overhead);
+        let limited = lanes.lanes.iter().enumerate().filter_map(|(number, lane)| {
+            let rate = self.chains[lane.index()].profile().rate?;
+            let tunnel_overhead = if number < lanes.before_tunnel { 0 } else { overhead };
+            Some(Bottleneck { lane: *lane, rate, tunnel_overhead })
+        });
+        limited.min_by_key(|it| (it.rate, core::cmp::Reverse(it.tunnel_overhead)))
+    }
+}

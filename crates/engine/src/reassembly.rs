@@ -1,0 +1,188 @@
+//! Packets of tunnels that were fragmented on their way, put together again where the tunnel ends
+//! (RFC 791, 3.2; RFC 2003, 5.1).
+
+use alloc::vec::Vec;
+use core::net::IpAddr;
+
+use windtunnel_model::{PortId, Span, Time};
+use windtunnel_wire::packet::Info;
+use windtunnel_wire::{ecn, ethernet, fragment, vnet};
+
+use crate::buffer::Pool;
+use crate::packet::{Packet, Shape};
+
+/// Packets of which fragments are missing.
+#[derive(Debug, Default)]
+pub(crate) struct Reassembly {
+    open: Vec<Datagram>,
+    lost: u64,
+}
+
+#[derive(Debug)]
+struct Datagram {
+    port: PortId,
+    source: IpAddr,
+    identification: u16,
+    since: Time,
+    parts: Vec<Part>,
+}
+
+#[derive(Debug)]
+struct Part {
+    /// Where its payload begins in the packet's.
+    offset: usize,
+    len: usize,
+    is_last: bool,
+    packet: Packet,
+}
+
+impl Reassembly {
+    /// Takes a fragment that came to a port; the whole packet, if it was the last that was missing.
+    pub(crate) fn push(
+        &mut self,
+        now: Time,
+        port: PortId,
+        info: &Info,
+        mut packet: Packet,
+        pool: &mut Pool,
+    ) -> Option<Packet> {
+        self.expire(now, pool);
+        // A train has no fragments.
+        packet.settled(pool);
+        let Some(place) = fragment::Place::of(packet.frame()) else {
+            packet.discard(pool);
+            return None;
+        };
+        let is_this = |it: &Datagram| {
+            (it.port, it.source, it.identification) == (port, info.source, place.identification)
+        };
+        let at = self.open.iter().position(is_this).unwrap_or_else(|| {
+            if self.open.len() >= OPEN_MAX {
+                // They lie in the order in which they began.
+                let oldest = self.open.remove(0);
+                self.lost += 1;
+                oldest.discard(pool);
+            }
+            self.open.push(Datagram {
+                port,
+                source: info.source,
+                identification: place.identification,
+                since: now,
+                parts: Vec::new(),
+            });
+            self.open.len() - 1
+        });
+        let datagram = &mut self.open[at];
+        let offset = place.offset;
+        let known = datagram.parts.iter().position(|part| part.offset >= offset);
+        let position = known.unwrap_or(datagram.parts.len());
+        let is_copy = datagram.parts.get(position).is_some_and(|part| part.offset == offset);
+        if is_copy || datagram.parts.len() >= PARTS_MAX {
+            packet.discard(pool);
+            return None;
+        }
+        let len = info.end - info.transport;
+        let part = Part { offset, len, is_last: !place.more, packet };
+        datagram.parts.insert(position, part);
+        if !datagram.is_whole() {
+            return None;
+        }
+        let whole = self.open.remove(at).join(pool);
+        self.lost += u64::from(whole.is_none());
+        whole
+    }
+
+    /// When something is given up.
+    pub(crate) fn next(&self) -> Option<Time> {
+        self.open.first().map(|datagram| datagram.since + PATIENCE)
+    }
+
+    /// Gives up what waited for too long.
+    pub(crate) fn expire(&mut self, now: Time, pool: &mut Pool) {
+        while self.next().is_some_and(|at| at <= now) {
+            self.lost += 1;
+            self.open.remove(0).discard(pool);
+        }
+    }
+
+    /// Packets that never became whole.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost
+    }
+}
+
+impl Datagram {
+    fn is_whole(&self) -> bool {
+        let mut end = 0;
+        let follows = self.parts.iter().all(|part| {
+            let fits = part.offset == end;
+            end += part.len;
+            fits
+        });
+        follows && self.parts.last().is_some_and(|part| part.is_last)
+    }
+
+    /// The packet of all parts; it is there when the last of them is, and marked if any is.
+    fn join(self, pool: &mut Pool) -> Option<Packet> {
+        let payload: usize = self.parts.iter().map(|part| part.len).sum();
+        let header = self.parts.first().map_or(0, |part| header_len(&part.packet));
+        let mut buf = pool.take(ethernet::HEADER_LEN + header + payload);
+        let mut parts = self.parts.into_iter();
+        let mut whole = parts.next()?.packet;
+        if let Some(buf) = &mut buf {
+            let first = whole.frame().get(..ethernet::HEADER_LEN + header + part_len(&whole));
+            if let Some(first) = first {
+                buf[..first.len()].copy_from_slice(first);
+            }
+        }
+        let mut end = ethernet::HEADER_LEN + header + part_len(&whole);
+        for Part { packet, len, .. } in parts {
+            whole.times = whole.times.map(|time| time.max(packet.times.last));
+            whole.marked |= packet.marked;
+            let from = ethernet::HEADER_LEN + header_len(&packet);
+            let bytes = packet.frame().get(from..from + len);
+            if let (Some(buf), Some(bytes)) = (&mut buf, bytes) {
+                buf[end..end + len].copy_from_slice(bytes);
+            }
+            let codepoint = ecn::codepoint(packet.frame());
+            if let (Some(buf), Some(ecn::Codepoint::Ce)) = (&mut buf, codepoint) {
+                ecn::mark_ce(buf);
+            }
+            end += len;
+            packet.discard(pool);
+        }
+        let Some(mut buf) = buf else {
+            whole.discard(pool);
+            return None;
+        };
+        if fragment::make_whole(&mut buf).is_none() {
+            pool.give(buf);
+            whole.discard(pool);
+            return None;
+        }
+        let header = vnet::Header::default();
+        whole.shape = Shape::of(&buf, &header);
+        whole.rewrite(buf, header, pool);
+        Some(whole)
+    }
+
+    fn discard(self, pool: &mut Pool) {
+        self.parts.into_iter().for_each(|part| part.packet.discard(pool));
+    }
+}
+
+/// Bytes of a packet's IP header, and behind it.
+fn header_len(packet: &Packet) -> usize {
+    Info::parse(packet.frame()).map_or(0, |info| info.transport - ethernet::HEADER_LEN)
+}
+
+fn part_len(packet: &Packet) -> usize {
+    Info::parse(packet.frame()).map_or(0, |info| info.end - info.transport)
+}
+
+/// Packets that wait for fragments at a time.
+const OPEN_MAX: usize = 64;
+/// Fragments of a packet: 64 KiB in those of the least MTU of IPv4 links in use, 576.
+const PARTS_MAX: usize = 128;
+/// How long (`net.ipv4.ipfrag_time`).
+const PATIENCE: Span = Span::from_secs(30);

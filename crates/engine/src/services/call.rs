@@ -1,0 +1,154 @@
+//! What a redirector reads of a packet.
+
+use core::net::IpAddr;
+
+use windtunnel_wire::icmp::Quote;
+use windtunnel_wire::packet::{Info, Version};
+use windtunnel_wire::{ethernet, tcp, udp};
+
+use crate::records::mapped;
+
+/// A packet to a service's address: whose it is, and of which flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Call {
+    /// The service's address, port and protocol.
+    pub(super) address: u128,
+    pub(super) port: u16,
+    pub(super) protocol: u8,
+    /// The client's address and port.
+    pub(super) client: u128,
+    pub(super) client_port: u16,
+    pub(super) kind: CallKind,
+}
+
+/// What a packet does to its flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CallKind {
+    /// A datagram, or a part of something that says no more.
+    Plain,
+    /// A TCP segment.
+    Segment { flags: u8, sequence: u32, acknowledgement: u32 },
+    /// An ICMP error about something that the service sent to the client.
+    Error,
+}
+
+/// What fragments of one datagram have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Whole {
+    pub(super) source: u128,
+    pub(super) destination: u128,
+    pub(super) identification: u32,
+    pub(super) protocol: u8,
+}
+
+/// What can be read of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reading {
+    Call(Call),
+    /// The first fragment of a datagram.
+    First(Whole, Call),
+    /// Another one, which has no ports.
+    Later(Whole),
+    /// Nothing that is redirected.
+    Nothing,
+}
+
+impl Reading {
+    pub(super) fn of(info: &Info, frame: &[u8]) -> Reading {
+        if info.is_later_fragment {
+            return whole(info, frame).map_or(Reading::Nothing, Reading::Later);
+        }
+        if info.is_icmp_error {
+            return error(info, frame).map_or(Reading::Nothing, Reading::Call);
+        }
+        let Some(call) = call(info, frame) else { return Reading::Nothing };
+        match info.is_fragment.then(|| whole(info, frame)) {
+            None => Reading::Call(call),
+            Some(Some(whole)) => Reading::First(whole, call),
+            Some(None) => Reading::Nothing,
+        }
+    }
+}
+
+impl Call {
+    /// The same flow, of which no more is known.
+    pub(super) fn plain(&self) -> Call {
+        Call { kind: CallKind::Plain, ..*self }
+    }
+
+    pub(super) fn flags(&self) -> u8 {
+        match self.kind {
+            CallKind::Segment { flags, .. } => flags,
+            CallKind::Plain | CallKind::Error => 0,
+        }
+    }
+
+    /// Whether it asks for a new connection.
+    pub(super) fn opens(&self) -> bool {
+        self.flags() & (tcp::SYN | tcp::ACK | tcp::RST) == tcp::SYN
+    }
+}
+
+fn call(info: &Info, frame: &[u8]) -> Option<Call> {
+    let payload = info.payload(frame);
+    let head = payload.first_chunk::<4>()?;
+    let [source, destination] = [[head[0], head[1]], [head[2], head[3]]].map(u16::from_be_bytes);
+    let kind = match info.protocol {
+        tcp::PROTOCOL => {
+            let view = payload.first_chunk::<{ tcp::HEADER_LEN }>()?;
+            let word = |at: usize| {
+                u32::from_be_bytes([view[at], view[at + 1], view[at + 2], view[at + 3]])
+            };
+            CallKind::Segment { flags: view[13], sequence: word(4), acknowledgement: word(8) }
+        }
+        udp::PROTOCOL => CallKind::Plain,
+        _ => return None,
+    };
+    Some(Call {
+        address: mapped(info.destination),
+        port: destination,
+        protocol: info.protocol,
+        client: mapped(info.source),
+        client_port: source,
+        kind,
+    })
+}
+
+/// An error says what it is about in the direction of that.
+fn error(info: &Info, frame: &[u8]) -> Option<Call> {
+    let quote = Quote::of(info, frame)?;
+    let (port, client_port) = quote.ports;
+    (quote.source == info.destination).then(|| Call {
+        address: mapped(quote.source),
+        port,
+        protocol: quote.protocol,
+        client: mapped(quote.destination),
+        client_port,
+        kind: CallKind::Error,
+    })
+}
+
+fn whole(info: &Info, frame: &[u8]) -> Option<Whole> {
+    let identification = match info.version {
+        Version::V4 => {
+            let field = frame.get(ethernet::HEADER_LEN + 4..)?.first_chunk()?;
+            u32::from(u16::from_be_bytes(*field))
+        }
+        // The fragment header ends with it (RFC 8200, 4.5), where no other header follows.
+        Version::V6 => {
+            let field = frame.get(info.transport.checked_sub(4)?..)?.first_chunk()?;
+            u32::from_be_bytes(*field)
+        }
+    };
+    Some(Whole {
+        source: mapped(info.source),
+        destination: mapped(info.destination),
+        identification,
+        protocol: info.protocol,
+    })
+}
+
+/// An address as it was before it was mapped.
+pub(crate) fn unmapped(address: u128) -> IpAddr {
+    core::net::Ipv6Addr::from_bits(address).to_canonical()
+}

@@ -1,0 +1,235 @@
+//! Policies: which replica gets what is new.
+//!
+//! Every policy is a function of the plan, the lanes, what was applied and the flow (that of the
+//! fewest connections also of other flows); ties go to the replica that is named first. No policy
+//! has a turn or a random draw, so the answer does not depend on who asks.
+
+use windtunnel_model::plan::Policy;
+use windtunnel_model::{PortId, Span};
+
+use super::call::Call;
+use super::replica::Replica;
+use super::{halves, mix};
+
+/// The way from a router to a replica, as it is now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Way {
+    /// The sum of latencies.
+    pub(crate) latency: Span,
+    /// How many links; a LAN counts as one.
+    pub(crate) hops: u32,
+    /// The least MTU.
+    pub(crate) mtu: u32,
+    /// The same of the lanes in the other direction.
+    pub(crate) mtu_back: u32,
+    /// Whether it leads through a node.
+    pub(crate) passes_node: bool,
+}
+
+/// Finds ways to interfaces from the router that asks; `None`: there is none, or it is cut.
+pub(crate) type FindWay<'a> = dyn FnMut(PortId) -> Option<Way> + 'a;
+
+/// What is asked for a replica.
+pub(super) struct Question<'a> {
+    pub(super) policy: Policy,
+    /// The position of the port in the service.
+    pub(super) position: u8,
+    /// Whether a way may lead through nodes.
+    pub(super) passes_nodes: bool,
+    /// The service's own number for hashes.
+    pub(super) salt: u64,
+    pub(super) call: &'a Call,
+}
+
+impl Question<'_> {
+    /// The position of the replica that gets a new flow.
+    pub(super) fn choose(&self, replicas: &[Replica], way: &mut FindWay<'_>) -> Option<u16> {
+        let mut ways = |replica: &Replica| {
+            let way = replica.takes(self.position).then(|| way(replica.port))??;
+            (self.passes_nodes || !way.passes_node).then_some(way)
+        };
+        let there = |(number, replica): (u16, _)| ways(replica).map(|way| (number, replica, way));
+        let there = (0..).zip(replicas).filter_map(there);
+        let chosen = match self.policy {
+            // `min_by_key` takes the first of equals.
+            Policy::Nearest => there.min_by_key(|(_, _, way)| (way.latency, way.hops)),
+            Policy::Hops => there.min_by_key(|(_, _, way)| (way.hops, way.latency)),
+            Policy::LeastConnections => there.min_by_key(|(_, replica, _)| {
+                replica.counters.live_connections + replica.counters.live_flows
+            }),
+            Policy::Ordered => {
+                let mut there = there;
+                there.next()
+            }
+            Policy::Hash => {
+                let client = mix(self.call.client, self.salt);
+                // `max_by_key` takes the last of equals, which 64 bits do not have.
+                there.max_by_key(|(_, replica, _)| draw(client ^ replica.salt))
+            }
+            Policy::Weighted => return self.by_weight(replicas, &mut ways),
+        };
+        chosen.map(|(number, ..)| number)
+    }
+
+    /// The flow's hash is a point on a line that the weights divide.
+    fn by_weight(
+        &self,
+        replicas: &[Replica],
+        ways: &mut dyn FnMut(&Replica) -> Option<Way>,
+    ) -> Option<u16> {
+        let mut weight = |replica: &Replica| ways(replica).map_or(0, |_| u64::from(replica.weight));
+        let total: u64 = replicas.iter().map(&mut weight).sum();
+        let ports = u64::from(self.call.client_port) << 16 | u64::from(self.call.port);
+        let hash = mix(self.call.client, ports ^ self.salt);
+        let [point, _] = halves(u128::from(hash) * u128::from(total));
+        let mut passed = 0;
+        for (number, replica) in (0..).zip(replicas) {
+            passed += weight(replica);
+            if point < passed {
+                return Some(number);
+            }
+        }
+        None
+    }
+}
+
+/// A well-mixed number of one.
+fn draw(number: u64) -> u64 {
+    mix(u128::from(number), 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use windtunnel_model::NodeId;
+
+    use super::super::call::CallKind;
+    use super::*;
+
+    fn replicas(weights: &[u32]) -> Vec<Replica> {
+        let one = |(id, weight): (u32, &u32)| {
+            let salt = mix(u128::from(id), 77);
+            let mut replica = Replica::new(NodeId(id), PortId(id), salt, *weight);
+            replica.registered = 1;
+            replica
+        };
+        (0..).zip(weights).map(one).collect()
+    }
+
+    fn call(client: u32, client_port: u16) -> Call {
+        let kind = CallKind::Plain;
+        Call { address: 9, port: 53, protocol: 17, client: client.into(), client_port, kind }
+    }
+
+    fn choose(
+        policy: Policy,
+        replicas: &[Replica],
+        call: &Call,
+        ways: &[Option<Way>],
+    ) -> Option<u16> {
+        let question = Question { policy, position: 0, passes_nodes: false, salt: 5, call };
+        question.choose(replicas, &mut |port| ways[port.index()])
+    }
+
+    fn way(millis: u64, hops: u32) -> Option<Way> {
+        Some(Way {
+            latency: Span::from_millis(millis),
+            hops,
+            mtu: 1500,
+            mtu_back: 1500,
+            passes_node: false,
+        })
+    }
+
+    #[test]
+    fn nearest_is_by_latency_then_by_links_then_by_order() {
+        let (all, call) = (replicas(&[1; 4]), call(1, 1));
+        let nearest = |ways: &[Option<Way>]| choose(Policy::Nearest, &all, &call, ways);
+        assert_eq!(nearest(&[way(9, 1), way(3, 9), way(5, 1), way(8, 1)]), Some(1));
+        assert_eq!(nearest(&[way(9, 1), way(3, 9), way(3, 2), way(3, 2)]), Some(2));
+        assert_eq!(nearest(&[None, None, way(900, 2), None]), Some(2), "others are cut off");
+        assert_eq!(nearest(&[None; 4]), None);
+    }
+
+    #[test]
+    fn hops_is_by_links_then_by_latency_then_by_order() {
+        let (all, call) = (replicas(&[1; 3]), call(1, 1));
+        let hops = |ways: &[Option<Way>]| choose(Policy::Hops, &all, &call, ways);
+        assert_eq!(hops(&[way(1, 5), way(30, 2), way(20, 3)]), Some(1));
+        assert_eq!(hops(&[way(40, 2), way(30, 2), way(30, 2)]), Some(1));
+    }
+
+    #[test]
+    fn ordered_is_the_first_that_is_there() {
+        let (mut all, call) = (replicas(&[1; 3]), call(1, 1));
+        let ways = [way(9, 9), way(1, 1), way(1, 1)];
+        let ordered = |all: &[Replica]| choose(Policy::Ordered, all, &call, &ways);
+        assert_eq!(ordered(&all), Some(0));
+        all[0].draining = true;
+        assert_eq!(ordered(&all), Some(1));
+        all[1].registered = 0;
+        assert_eq!(ordered(&all), Some(2));
+        all[2].healthy = false;
+        assert_eq!(ordered(&all), None);
+    }
+
+    #[test]
+    fn the_fewest_connections_and_flows_count_together() {
+        let (mut all, call) = (replicas(&[1; 3]), call(1, 1));
+        let ways = [way(1, 1); 3];
+        all[0].counters.live_connections = 3;
+        all[1].counters.live_flows = 2;
+        all[2].counters.live_connections = 1;
+        all[2].counters.live_flows = 1;
+        assert_eq!(choose(Policy::LeastConnections, &all, &call, &ways), Some(1));
+    }
+
+    #[test]
+    fn a_client_stays_at_its_replica_and_moves_only_if_that_goes() {
+        let (mut all, ways) = (replicas(&[1; 4]), [way(1, 1); 4]);
+        let of =
+            |all: &[Replica], client| choose(Policy::Hash, all, &call(client, 1), &ways).unwrap();
+        let before: Vec<u16> = (0..4000).map(|client| of(&all, client)).collect();
+        for number in 0..4 {
+            let count = before.iter().filter(|chosen| **chosen == number).count();
+            // 1000 expected, standard deviation sqrt(4000·1/4·3/4) = 27.4: within 4 of them.
+            assert!((890..=1110).contains(&count), "{number} has {count}");
+        }
+        let other = choose(Policy::Hash, &all, &call(7, 60_000), &ways).unwrap();
+        assert_eq!(other, before[7], "the port makes no difference");
+        all[2].lost = true;
+        for (client, chosen) in (0..).zip(&before) {
+            let now = of(&all, client);
+            assert!(if *chosen == 2 { now != 2 } else { now == *chosen });
+        }
+    }
+
+    #[test]
+    fn weights_are_shares() {
+        let (all, ways) = (replicas(&[3, 0, 1]), [way(1, 1); 3]);
+        let mut counts = [0; 3];
+        for port in 0..8000 {
+            let chosen = choose(Policy::Weighted, &all, &call(1, port), &ways).unwrap();
+            counts[usize::from(chosen)] += 1;
+        }
+        // 6000 expected, standard deviation sqrt(8000·3/4·1/4) = 38.7: within 4 of them.
+        assert!((5845..=6155).contains(&counts[0]), "{counts:?}");
+        assert_eq!((counts[1], counts[0] + counts[2]), (0, 8000));
+        let none = replicas(&[0, 0]);
+        assert_eq!(choose(Policy::Weighted, &none, &call(1, 1), &ways), None);
+    }
+
+    #[test]
+    fn a_way_through_a_node_is_none_without_a_header() {
+        let (all, call) = (replicas(&[1]), call(1, 1));
+        let through = Some(Way { passes_node: true, ..way(1, 1).unwrap() });
+        assert_eq!(choose(Policy::Nearest, &all, &call, &[through]), None);
+        let question = Question {
+            policy: Policy::Nearest,
+            position: 0,
+            passes_nodes: true,
+            salt: 5,
+            call: &call,
+        };
+        assert_eq!(question.choose(&all, &mut |_| through), Some(0));
+    }
+}

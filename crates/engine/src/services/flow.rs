@@ -1,0 +1,203 @@
+//! Flows: which have a replica, what their packets say of them, and how a new one gets its own.
+
+use windtunnel_model::plan::{Encapsulation, Policy, Transport};
+use windtunnel_model::{PortId, RouterId, Time};
+use windtunnel_wire::tcp;
+
+use super::call::{Call, CallKind};
+use super::choice::{FindWay, Question};
+use super::pins::{Key, Pin, State, Tick};
+use super::rows::Row;
+use super::{Aim, Moved, Services};
+
+impl Services {
+    /// The pin of a flow whose time is not over.
+    pub(super) fn known(&self, now: Tick, key: &Key) -> Option<u32> {
+        let number = self.pins.find(key)?;
+        (!self.is_over(now, self.pins.get(number))).then_some(number)
+    }
+
+    /// Where a pinned flow's packet goes; `None`: it is to be given a replica anew.
+    pub(super) fn follow(&self, pin: u32, row: &Row, call: &Call) -> Option<Aim> {
+        let pin = self.pins.get(pin);
+        let replica = &self.list[usize::from(row.service)].replicas[usize::from(pin.replica)];
+        let stays = match pin.state {
+            // No connection: no answer to the client's SYN came, or none that it acknowledged.
+            State::Opening => replica.serves(row.position) || !call.opens(),
+            State::Flow => replica.serves(row.position),
+            // Another SYN is another connection; a copy of the old one is none.
+            _ => !(call.opens() && sequence(call) != pin.initial),
+        };
+        let is_lost = replica.lost && pin.state != State::Flow;
+        stays.then_some(if is_lost { Aim::Lost } else { Aim::To(pin.replica) })
+    }
+
+    /// Notes what a packet says of its flow.
+    pub(super) fn touch(
+        &mut self,
+        now: Tick,
+        router: RouterId,
+        number: u32,
+        row: &Row,
+        call: &Call,
+    ) {
+        let CallKind::Segment { flags, acknowledgement, .. } = call.kind else {
+            if !matches!(call.kind, CallKind::Error) {
+                let pin = self.pins.get_mut(number);
+                pin.seen = now.latest(pin.seen);
+            }
+            return;
+        };
+        let pin = self.pins.get_mut(number);
+        pin.seen = now.latest(pin.seen);
+        pin.router = u16::try_from(router.0).unwrap_or(u16::MAX);
+        if flags & tcp::ACK != 0 {
+            pin.acknowledged = acknowledgement;
+        }
+        let before = pin.state;
+        if flags & (tcp::FIN | tcp::RST) != 0 {
+            pin.state = State::Closing;
+        } else if flags & tcp::ACK != 0 && before == State::Opening {
+            pin.state = State::Open;
+        }
+        let ends = before.is_connection() && !pin.state.is_connection();
+        let replica = pin.replica;
+        if ends {
+            let service = &mut self.list[usize::from(row.service)];
+            service.replicas[usize::from(replica)].counters.live_connections -= 1;
+        }
+    }
+
+    /// Whether a router was the last to redirect a flow.
+    pub(super) fn is_of(&self, pin: u32, router: RouterId) -> bool {
+        u32::from(self.pins.get(pin).router) == router.0
+    }
+
+    /// Whether there is a way to a replica from the router that asks.
+    pub(super) fn reaches(&self, row: &Row, replica: u16, way: &mut FindWay<'_>) -> bool {
+        let service = &self.list[usize::from(row.service)];
+        let way = way(service.replicas[usize::from(replica)].port);
+        let passes_nodes = service.planned.encapsulation != Encapsulation::None;
+        way.is_some_and(|way| passes_nodes || !way.passes_node)
+    }
+
+    /// The replica that is the node of a port.
+    pub(super) fn replica_at(&self, row: &Row, port: PortId) -> Option<u16> {
+        let owner = self.owners[port.index()];
+        let replicas = &self.list[usize::from(row.service)].replicas;
+        let replica = (0..).zip(replicas).find(|(_, replica)| replica.node == owner);
+        replica.map(|(number, _)| number)
+    }
+
+    /// Gives a flow a replica.
+    pub(super) fn begin(
+        &mut self,
+        now: Time,
+        router: RouterId,
+        (key, row): (Key, &Row),
+        call: &Call,
+        way: &mut FindWay<'_>,
+    ) -> Aim {
+        // A flow that is not known has sent nothing that an error could be about.
+        if matches!(call.kind, CallKind::Error) {
+            return Aim::Nowhere;
+        }
+        let chosen = self.choose(row, call, way).filter(|_| !self.is_of_origin(row, call));
+        let service = &mut self.list[usize::from(row.service)];
+        let Some(replica) = chosen else {
+            service.counters.unserved += 1;
+            return Aim::Nowhere;
+        };
+        // A reset of nothing begins nothing.
+        if call.flags() & tcp::RST == 0 {
+            let picked_up = row.port.transport == Transport::Tcp && !call.opens();
+            service.counters.picked_up += u64::from(picked_up);
+            self.note_plain(row);
+            self.note_choice(router, key.row, replica);
+            self.pin(now, router, key, replica, call);
+        }
+        Aim::To(replica)
+    }
+
+    /// Whether it is in the middle of a connection that began while no replica was there: that has
+    /// no pin, and goes on at the origin.
+    pub(super) fn is_of_origin(&self, row: &Row, call: &Call) -> bool {
+        let has_origin = self.list[usize::from(row.service)].planned.has_origin;
+        has_origin && row.port.transport == Transport::Tcp && !call.opens()
+    }
+
+    pub(super) fn choose(&self, row: &Row, call: &Call, way: &mut FindWay<'_>) -> Option<u16> {
+        let service = &self.list[usize::from(row.service)];
+        let question = Question {
+            policy: service.planned.policy,
+            position: row.position,
+            passes_nodes: service.planned.encapsulation != Encapsulation::None,
+            salt: service.planned.salt,
+            call,
+        };
+        question.choose(&service.replicas, way)
+    }
+
+    fn pin(&mut self, now: Time, router: RouterId, key: Key, replica: u16, call: &Call) {
+        let tick = Tick::of(now);
+        // One whose time is over may still be there.
+        if let Some(old) = self.pins.find(&key) {
+            self.expire(old);
+        }
+        let state = match (self.rows.get(key.row).port.transport, call.flags()) {
+            (Transport::Udp, _) => State::Flow,
+            (Transport::Tcp, flags) if flags & tcp::FIN != 0 => State::Closing,
+            (Transport::Tcp, _) if call.opens() => State::Opening,
+            (Transport::Tcp, _) => State::Open,
+        };
+        let mut pin = Pin::new(key, replica, state, tick);
+        pin.router = u16::try_from(router.0).unwrap_or(u16::MAX);
+        if let CallKind::Segment { sequence, acknowledgement, .. } = call.kind {
+            (pin.initial, pin.acknowledged) = (sequence, acknowledgement);
+        }
+        if self.pins.insert(pin).is_none() {
+            self.evict(tick);
+            self.pins.insert(pin);
+        }
+        self.next_sweep.get_or_insert(now + self.pins.sweep_period());
+        let service = &mut self.list[usize::from(self.rows.get(key.row).service)];
+        let counters = &mut service.replicas[usize::from(replica)].counters;
+        match state {
+            State::Flow => {
+                counters.flows += 1;
+                counters.live_flows += 1;
+            }
+            State::Opening | State::Open => {
+                counters.connections += 1;
+                counters.live_connections += 1;
+            }
+            State::Closing | State::Free => counters.connections += 1,
+        }
+    }
+
+    /// Notes what a router chose, where that is the same for every flow.
+    fn note_choice(&mut self, router: RouterId, row: u16, replica: u16) {
+        let service = &self.list[usize::from(self.rows.get(row).service)];
+        let same_for_all =
+            matches!(service.planned.policy, Policy::Nearest | Policy::Hops | Policy::Ordered);
+        let key = (row, router);
+        if !same_for_all || self.choices.len() >= CHOICES_MAX && !self.choices.contains_key(&key) {
+            return;
+        }
+        let before = self.choices.insert(key, replica);
+        if before.is_some_and(|before| before != replica) {
+            let replica = service.replicas[usize::from(replica)].node;
+            self.moved = Some(Moved { row, replica });
+        }
+    }
+}
+
+fn sequence(call: &Call) -> u32 {
+    match call.kind {
+        CallKind::Segment { sequence, .. } => sequence,
+        CallKind::Plain | CallKind::Error => 0,
+    }
+}
+
+/// Choices that are remembered to notice when they change.
+const CHOICES_MAX: usize = 1 << 16;

@@ -1,0 +1,90 @@
+//! The table of a redirector: which address, port and protocol is redirected.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use windtunnel_model::plan::{Plan, ServicePort};
+
+use super::mix;
+use crate::records::mapped;
+
+/// One row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Row {
+    /// IPv4 as `::ffff:a.b.c.d`.
+    pub(super) address: u128,
+    pub(super) port: ServicePort,
+    /// The position of its service.
+    pub(super) service: u16,
+    /// The position of the port in the service.
+    pub(super) position: u8,
+    pub(super) is_v6: bool,
+}
+
+/// All rows, numbered service by service, and by address and port within one.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    rows: Vec<Row>,
+    /// Numbers of rows and one more, at their hash or the next free place; 0: free.
+    index: Vec<u16>,
+}
+
+impl Rows {
+    pub(super) fn new(plan: &Plan) -> Rows {
+        let mut rows = Vec::new();
+        for (service, number) in plan.services.iter().zip(0u16..) {
+            for address in service.addresses() {
+                let ports = service.ports.iter().zip(0u8..);
+                rows.extend(ports.map(|(port, position)| Row {
+                    address: mapped(address),
+                    port: *port,
+                    service: number,
+                    position,
+                    is_v6: address.is_ipv6(),
+                }));
+            }
+        }
+        let mut table = Rows { rows, index: Vec::new() };
+        if !table.rows.is_empty() {
+            table.index = vec![0; (table.rows.len() * 2).next_power_of_two()];
+        }
+        for (row, number) in table.rows.clone().iter().zip(1u16..) {
+            let mut at = table.home(row.address, row.port.port, row.port.transport.number());
+            while table.index[at] != 0 {
+                at = (at + 1) & (table.index.len() - 1);
+            }
+            table.index[at] = number;
+        }
+        table
+    }
+
+    pub(super) fn all(&self) -> &[Row] {
+        &self.rows
+    }
+
+    pub(super) fn get(&self, row: u16) -> &Row {
+        &self.rows[usize::from(row)]
+    }
+
+    /// The number of the row for an address and port.
+    pub(super) fn find(&self, address: u128, port: u16, protocol: u8) -> Option<u16> {
+        if self.index.is_empty() {
+            return None;
+        }
+        let mut at = self.home(address, port, protocol);
+        loop {
+            let number = self.index[at].checked_sub(1)?;
+            let row = &self.rows[usize::from(number)];
+            let fits = row.address == address && row.port.port == port;
+            if fits && row.port.transport.number() == protocol {
+                return Some(number);
+            }
+            at = (at + 1) & (self.index.len() - 1);
+        }
+    }
+
+    fn home(&self, address: u128, port: u16, protocol: u8) -> usize {
+        let hash = mix(address, u64::from(port) << 8 | u64::from(protocol));
+        usize::try_from(hash >> 32).unwrap_or(0) & (self.index.len() - 1)
+    }
+}

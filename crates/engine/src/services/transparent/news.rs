@@ -1,0 +1,150 @@
+//! What happens to connections that outlive their server, for the log.
+
+use alloc::collections::VecDeque;
+use core::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+use windtunnel_failover::{Cause, Ending, Event, ReplicaId, What};
+use windtunnel_model::{NodeId, ServiceId, Span};
+
+use crate::services::Services;
+
+/// Something that happened to a connection of a service with `fail-over: transparent`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailOverNews {
+    /// The service.
+    pub service: ServiceId,
+    /// Its end of the connection.
+    pub address: SocketAddr,
+    /// The client's end.
+    pub client: SocketAddr,
+    /// What happened.
+    pub what: FailOverWhat,
+}
+
+/// What happened to a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FailOverWhat {
+    /// A replica takes no part in it any more.
+    Expelled {
+        /// Which.
+        replica: NodeId,
+        /// Why.
+        fault: ReplicaFault,
+        /// Time from when it fell behind, or sent what was wrong, until now.
+        after: Span,
+        /// How many replicas are left.
+        left: u32,
+    },
+    /// The client gets the output of this replica from now on.
+    Promoted {
+        /// Which.
+        replica: NodeId,
+    },
+    /// The client was sent the first packet since a replica was expelled.
+    Resumed {
+        /// Time since the one before; what the connection was idle is part of it.
+        silence: Span,
+    },
+    /// No replica is left.
+    Lost,
+}
+
+/// Why a replica was expelled from a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReplicaFault {
+    /// Its node is gone.
+    Gone,
+    /// It answered no probe.
+    Silent,
+    /// It answered probes, but did not do what others did.
+    Stalled,
+    /// It sent other bytes than the others.
+    Differed {
+        /// From this byte of the server's stream on; 0 is the first.
+        offset: u64,
+    },
+    /// It finished its stream where another goes on.
+    FinishedAlone,
+    /// It reset the connection.
+    Reset,
+    /// It refused the connection.
+    Refused,
+    /// It did not answer the SYN in time.
+    NoAnswer,
+}
+
+/// News that wait.
+#[derive(Debug, Default)]
+pub(super) struct News {
+    waiting: VecDeque<FailOverNews>,
+}
+
+impl Services {
+    /// Counts what the protocol says of a service's connections, and keeps what is for the log.
+    pub(super) fn note_news(&mut self, service: u16) {
+        let transparent = &mut self.transparent;
+        let held = transparent.services.get_mut(usize::from(service));
+        let Some(held) = held.and_then(Option::as_mut) else { return };
+        while let Some(event) = held.connections.poll_event() {
+            held.counters.note(&event);
+            if let What::Opened { .. } = event.what {
+                let view = held.connections.view(event.key);
+                let nodes = view.into_iter().flat_map(|view| view.replicas);
+                let replicas = &mut self.list[usize::from(service)].replicas;
+                for ReplicaId(node) in nodes {
+                    let known = replicas.iter_mut().find(|it| it.node == NodeId(node));
+                    known.into_iter().for_each(|it| it.counters.connections += 1);
+                }
+            }
+            let Some(what) = what(&event) else { continue };
+            let (address, client) = (event.key.service, event.key.client);
+            let news = FailOverNews { service: ServiceId(service.into()), address, client, what };
+            if transparent.news.waiting.len() < NEWS_MAX {
+                transparent.news.waiting.push_back(news);
+            } else {
+                held.counters.news_lost += 1;
+            }
+        }
+    }
+
+    /// The next that happened to a connection.
+    pub(crate) fn take_news(&mut self) -> Option<FailOverNews> {
+        self.transparent.news.waiting.pop_front()
+    }
+}
+
+fn what(event: &Event) -> Option<FailOverWhat> {
+    let node = |ReplicaId(node)| NodeId(node);
+    Some(match event.what {
+        What::Expelled { replica, cause, after, left } => FailOverWhat::Expelled {
+            replica: node(replica),
+            fault: fault(cause),
+            after,
+            left: u32::try_from(left).unwrap_or(u32::MAX),
+        },
+        What::Promoted { replica } => FailOverWhat::Promoted { replica: node(replica) },
+        What::Resumed { silence } => FailOverWhat::Resumed { silence },
+        What::Closed(Ending::Lost) => FailOverWhat::Lost,
+        _ => return None,
+    })
+}
+
+fn fault(cause: Cause) -> ReplicaFault {
+    match cause {
+        Cause::Withdrawn => ReplicaFault::Gone,
+        Cause::Silent => ReplicaFault::Silent,
+        Cause::Differed { offset } => ReplicaFault::Differed { offset },
+        Cause::FinishedAlone => ReplicaFault::FinishedAlone,
+        Cause::Reset => ReplicaFault::Reset,
+        Cause::Refused => ReplicaFault::Refused,
+        Cause::NoAnswer => ReplicaFault::NoAnswer,
+        // The only one that is left.
+        _ => ReplicaFault::Stalled,
+    }
+}
+
+/// News that wait at the most, until the caller's own bound counts them.
+const NEWS_MAX: usize = 4096;

@@ -1,0 +1,41 @@
+//! The way of a packet from a redirector to a replica, and, where connections outlive their server,
+//! back or to another redirector: an IP header in front of its own, kept beside its bytes.
+//!
+//! To put 20 bytes in front of a train would copy up to 64 KiB, and a train in a tunnel could not be
+//! described to a kernel: a virtio-net header speaks of one IP header. So the packet keeps its bytes and
+//! carries this. What the header does is done from it: each segment is longer by `overhead`,
+//! routers look for a way to `end`, and nothing looks at the inner destination. Bytes are written
+//! where somebody reads them (`engine/core/unwrap.rs`).
+
+use windtunnel_model::{PortId, RouterId};
+use windtunnel_routing::Target;
+
+/// Where a tunnel begins or ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mouth {
+    /// At a replica's interface.
+    Port(PortId),
+    /// At a redirector.
+    Router(RouterId),
+}
+
+impl Mouth {
+    /// What routers look for a way to.
+    pub(crate) fn target(self) -> Target {
+        match self {
+            Mouth::Port(port) => Target::Port(port),
+            Mouth::Router(router) => Target::Router(router),
+        }
+    }
+}
+
+/// A packet's tunnel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Tunnel {
+    pub(crate) end: Mouth,
+    pub(crate) start: Mouth,
+    /// Bytes of the outer header; 0: there is none, and the packet has its way from this alone.
+    pub(crate) overhead: u32,
+    /// Whether routers may fragment the outer packet; else the inner one is what may be or not.
+    pub(crate) fragments: bool,
+}

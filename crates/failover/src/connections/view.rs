@@ -1,0 +1,70 @@
+//! What can be seen of connections.
+
+use alloc::vec::Vec;
+
+use super::{Connections, Entry};
+use crate::counters::Counters;
+use crate::event::{Key, Place, ReplicaId};
+use windtunnel_model::Time;
+
+/// What is known of a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct View {
+    /// Whose output the client gets; none before the connection is open, and after it is over.
+    pub primary: Option<ReplicaId>,
+    /// The replicas that take part, the primary included.
+    pub replicas: Vec<ReplicaId>,
+    /// When the last packet of either side came.
+    pub active: Time,
+    /// Bytes of output that wait for another replica.
+    pub buffered: usize,
+    /// Bytes of memory.
+    pub memory: usize,
+    /// Whether it is over, and only lingers.
+    pub is_over: bool,
+}
+
+impl Connections {
+    /// Where a connection is kept, if there is one.
+    #[must_use]
+    pub fn place(&self, key: &Key) -> Option<Place> {
+        self.table.get(key).map(|entry| entry.place)
+    }
+
+    /// All connections in order, those that linger included.
+    pub fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.table.keys()
+    }
+
+    /// The counters.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.sink.counters
+    }
+
+    /// Connections, those that linger included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// A connection, if there is one.
+    #[must_use]
+    pub fn view(&self, key: Key) -> Option<View> {
+        let connection = &self.table.get(&key)?.connection;
+        Some(View {
+            primary: connection.primary(),
+            replicas: connection.live().collect(),
+            active: connection.active(),
+            buffered: connection.buffered(),
+            memory: connection.memory() + size_of::<Entry>(),
+            is_over: connection.is_over(),
+        })
+    }
+}

@@ -1,0 +1,119 @@
+//! What redirectors have done, as the packet loop knows it.
+
+use serde::{Deserialize, Serialize};
+use windtunnel_engine::{
+    Engine, FailOverCounters, PinCounts, PinnedFlow, ReplicaCounters, ServiceCounters, ServiceRow,
+};
+use windtunnel_model::{NodeId, Plan, RouterId, ServiceId};
+
+/// What redirectors did for each service of the plan, in its order.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Redirections {
+    pub(crate) services: Vec<Redirected>,
+    pub(crate) pins: PinCounts,
+}
+
+/// What they did for one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Redirected {
+    pub(crate) counters: ServiceCounters,
+    /// Where connections outlive their server.
+    pub(crate) fail_over: Option<FailOverCounters>,
+    /// By replica.
+    pub(crate) replicas: Vec<(NodeId, ReplicaCounters)>,
+}
+
+/// The same, and what one service is doing now.
+#[derive(Debug, Default)]
+pub(crate) struct RedirectionsNow {
+    pub(crate) all: Redirections,
+    /// Where routers redirect what is new, if it does not depend on the flow.
+    pub(crate) table: Vec<(RouterId, ServiceRow, Option<NodeId>)>,
+    /// How many more rows there are.
+    pub(crate) table_left_out: usize,
+    pub(crate) flows: Vec<PinnedFlow>,
+}
+
+impl Redirections {
+    pub(super) fn of(engine: &Engine, plan: &Plan) -> Redirections {
+        if plan.services.is_empty() {
+            return Redirections::default();
+        }
+        let ids = (0..plan.services.len()).map(ServiceId::from_index);
+        let redirected = |id| {
+            let replicas = engine.replicas(id).into_iter();
+            Redirected {
+                counters: *engine.service(id),
+                fail_over: engine.fail_over(id),
+                replicas: replicas.map(|replica| (replica.node, replica.counters)).collect(),
+            }
+        };
+        Redirections { services: ids.map(redirected).collect(), pins: engine.pins() }
+    }
+
+    /// Adds what another part of the run counted.
+    pub(crate) fn add(&mut self, other: &Redirections) {
+        self.pins.held = self.pins.held.saturating_add(other.pins.held);
+        let pairs = [
+            (&mut self.pins.unknown_fragments, other.pins.unknown_fragments),
+            (&mut self.pins.displaced_datagrams, other.pins.displaced_datagrams),
+            (&mut self.pins.not_reassembled, other.pins.not_reassembled),
+        ];
+        pairs.into_iter().for_each(|(sum, more)| *sum = sum.saturating_add(more));
+        self.pins.capacity = self.pins.capacity.max(other.pins.capacity);
+        if self.services.is_empty() {
+            self.services.clone_from(&other.services);
+            return;
+        }
+        for (ours, theirs) in self.services.iter_mut().zip(&other.services) {
+            ours.add(theirs);
+        }
+    }
+}
+
+impl Redirected {
+    fn add(&mut self, other: &Redirected) {
+        self.counters.add(&other.counters);
+        if let Some(theirs) = &other.fail_over {
+            self.fail_over.get_or_insert_default().add(theirs);
+        }
+        for (node, theirs) in &other.replicas {
+            match self.replicas.iter_mut().find(|(known, _)| known == node) {
+                Some((_, ours)) => ours.add(theirs),
+                None => self.replicas.push((*node, *theirs)),
+            }
+        }
+    }
+
+    /// What a replica got.
+    pub(crate) fn replica(&self, node: NodeId) -> ReplicaCounters {
+        let known = self.replicas.iter().find(|(known, _)| *known == node);
+        known.map(|(_, counters)| *counters).unwrap_or_default()
+    }
+}
+
+impl RedirectionsNow {
+    pub(super) fn of(engine: &mut Engine, plan: &Plan, one: Option<ServiceId>) -> RedirectionsNow {
+        let all = Redirections::of(engine, plan);
+        let Some((id, service)) = one.and_then(|id| Some((id, plan.services.get(id.index())?)))
+        else {
+            return RedirectionsNow { all, ..RedirectionsNow::default() };
+        };
+        let rows: Vec<_> = engine.rows().enumerate().filter(|(_, row)| row.service == id).collect();
+        let places =
+            service.at.iter().flat_map(|router| rows.iter().map(move |row| (*router, row)));
+        let places: Vec<_> = places.collect();
+        let table = places
+            .iter()
+            .take(ROWS_MAX)
+            .map(|(router, (number, row))| (*router, *row, engine.choice(*number, *router)));
+        let table: Vec<_> = table.collect();
+        let table_left_out = places.len() - table.len();
+        RedirectionsNow { all, table, table_left_out, flows: engine.pinned(id, FLOWS_MAX) }
+    }
+}
+
+/// Rows of the table that are shown of a service.
+const ROWS_MAX: usize = 2000;
+/// Flows of a service that are shown.
+const FLOWS_MAX: usize = 1000;

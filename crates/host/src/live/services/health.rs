@@ -1,0 +1,269 @@
+//! Probes of replicas: when each is due, and what its end means.
+//!
+//! A replica is probed while it is registered, at once and then every so often, from inside of its
+//! node: a probe sees the program, not the network. It is unhealthy with the first probe that fails,
+//! and healthy with the first that does not. While all programs are paused because the emulation is
+//! behind, nothing is probed, and what was under way then says nothing.
+
+use std::collections::BTreeMap;
+
+use windtunnel_model::plan::{Probe, Transport};
+use windtunnel_model::{NodeId, Plan, ServiceId, Span, Time};
+use windtunnel_node::{Probe as Look, Request, Spawn};
+
+use super::state::ServiceState;
+
+/// All probes of this machine's nodes.
+#[derive(Debug, Default)]
+pub(super) struct Probes {
+    /// By service and node: when the next one is due.
+    due: BTreeMap<(ServiceId, NodeId), Time>,
+    /// Those under way, by token.
+    under_way: BTreeMap<u64, UnderWay>,
+    next_token: u64,
+    /// Whether programs are paused.
+    is_frozen: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct UnderWay {
+    service: ServiceId,
+    node: NodeId,
+    /// From when on it has failed.
+    deadline: Time,
+    is_command: bool,
+    /// Whether its end says anything.
+    counts: bool,
+}
+
+/// A probe that is over, or begins.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Begin {
+        token: u64,
+        node: NodeId,
+        request: Request,
+    },
+    /// A command has to be killed.
+    Kill {
+        token: u64,
+        node: NodeId,
+    },
+    Over(Outcome),
+}
+
+/// What a probe found.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Outcome {
+    pub(super) service: ServiceId,
+    pub(super) node: NodeId,
+    /// `None`: nothing is wrong.
+    pub(super) failure: Option<String>,
+}
+
+impl Probes {
+    /// Probes commands from now on by these numbers.
+    pub(super) fn new() -> Self {
+        Probes { next_token: PROBE_FIRST, ..Probes::default() }
+    }
+
+    /// What is to be done now.
+    pub(super) fn tick(
+        &mut self,
+        now: Time,
+        plan: &Plan,
+        states: &[ServiceState],
+        is_here: impl Fn(NodeId) -> bool,
+    ) -> Vec<Step> {
+        let mut steps = self.expire(now);
+        let services = plan.services.iter().zip(states).enumerate();
+        for (position, (service, state)) in services {
+            let Some(health) = &service.health else { continue };
+            let id = ServiceId::from_index(position);
+            for replica in &state.replicas {
+                let key = (id, replica.node);
+                let wanted = !replica.registered.is_empty() && is_here(replica.node);
+                if !wanted {
+                    self.due.remove(&key);
+                    continue;
+                }
+                let due = *self.due.entry(key).or_insert(now);
+                if due > now || self.is_frozen || self.is_under_way(key) {
+                    continue;
+                }
+                // What could not begin in time is not made up for.
+                self.due.insert(key, now.max(due + health.every));
+                let token = self.next_token;
+                self.next_token += 1;
+                let Some(request) = request(service, token, health.timeout) else { continue };
+                let is_command = matches!(health.probe, Probe::Command(_));
+                let (service, node) = key;
+                let deadline = now + health.timeout;
+                let under_way = UnderWay { service, node, deadline, is_command, counts: true };
+                self.under_way.insert(token, under_way);
+                steps.push(Step::Begin { token, node, request });
+            }
+        }
+        steps
+    }
+
+    /// When [`Probes::tick`] has something to do next.
+    pub(super) fn next(&self) -> Option<Time> {
+        let waits = |key: &(ServiceId, NodeId)| !self.is_frozen && !self.is_under_way(*key);
+        let due = self.due.iter().filter(|(key, _)| waits(key)).map(|(_, due)| *due);
+        let deadlines = self.under_way.values().filter(|it| it.counts).map(|it| it.deadline);
+        due.chain(deadlines).min()
+    }
+
+    /// Whether a node has been asked with this number.
+    pub(super) fn expects(&self, node: usize, token: u64) -> bool {
+        self.under_way.get(&token).is_some_and(|it| it.node.index() == node)
+    }
+
+    /// A probe has ended.
+    pub(super) fn end(&mut self, token: u64, failure: Option<String>) -> Option<Outcome> {
+        let UnderWay { service, node, counts, .. } = self.under_way.remove(&token)?;
+        counts.then_some(Outcome { service, node, failure })
+    }
+
+    /// Programs are paused from now on, or no longer.
+    pub(super) fn freeze(&mut self, frozen: bool) {
+        if frozen {
+            self.under_way.values_mut().for_each(|it| it.counts = false);
+        }
+        self.is_frozen = frozen;
+    }
+
+    /// Probes whose time is over have failed, whatever their nodes still say.
+    fn expire(&mut self, now: Time) -> Vec<Step> {
+        let mut steps = Vec::new();
+        for (token, it) in &mut self.under_way {
+            if it.counts && it.deadline <= now {
+                it.counts = false;
+                let UnderWay { service, node, .. } = *it;
+                let failure = Some("it took too long".to_owned());
+                steps.push(Step::Over(Outcome { service, node, failure }));
+                if it.is_command {
+                    steps.push(Step::Kill { token: *token, node });
+                }
+            }
+        }
+        steps
+    }
+
+    fn is_under_way(&self, (service, node): (ServiceId, NodeId)) -> bool {
+        self.under_way.values().any(|it| it.service == service && it.node == node)
+    }
+}
+
+/// What a node is asked.
+fn request(
+    service: &windtunnel_model::plan::Service,
+    token: u64,
+    timeout: Span,
+) -> Option<Request> {
+    let probe = &service.health.as_ref()?.probe;
+    let http = match probe {
+        Probe::Tcp => None,
+        Probe::Http(path) => Some(path.clone()),
+        Probe::Command(argv) => {
+            let (argv, env) = (argv.clone(), BTreeMap::new());
+            let spawn = Spawn { id: token, argv, env, cwd: None, terminal: false, program: None };
+            return Some(Request::Spawn(spawn));
+        }
+    };
+    let port = service.ports.iter().find(|port| port.transport == Transport::Tcp)?.port;
+    let (address, host) = (service.addresses().next()?, service.name.clone());
+    let what = Look { address, port, http, host };
+    // The host process counts, too; it is the later one.
+    Some(Request::Probe { token, what, timeout_ns: timeout.as_nanos() })
+}
+
+/// Commands of probes have numbers from here on, above those of commands from outside.
+pub(in crate::live) const PROBE_FIRST: u64 = 1 << 56;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windtunnel_model::plan::{Health, Service};
+
+    const NODE: NodeId = NodeId(0);
+    const WWW: ServiceId = ServiceId(0);
+
+    fn plan(probe: Probe) -> Plan {
+        let mut plan =
+            crate::live::testing::plan("nodes: {a: {}, b: {}}\nlinks: [{between: [a, b]}]");
+        let (every, timeout) = (Span::from_millis(1000), Span::from_millis(300));
+        let health = Some(Health { probe, every, timeout });
+        plan.services.push(Service { health, ..crate::live::testing::service() });
+        plan
+    }
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    fn registered(plan: &Plan) -> Vec<ServiceState> {
+        let mut state = ServiceState::new(&plan.services[0]);
+        state.saw(NODE, "10.1.0.80".parse().unwrap(), "80/tcp".parse().unwrap(), true);
+        vec![state]
+    }
+
+    fn outcome(failure: Option<&str>) -> Outcome {
+        Outcome { service: WWW, node: NODE, failure: failure.map(str::to_owned) }
+    }
+
+    #[test]
+    fn a_replica_is_probed_at_once_when_it_registers_and_then_every_interval() {
+        let plan = plan(Probe::Http("/x".to_owned()));
+        let mut probes = Probes::new();
+        let waiting = vec![ServiceState::new(&plan.services[0])];
+        assert!(probes.tick(at(0), &plan, &waiting, |_| true).is_empty());
+        assert!(probes.tick(at(0), &plan, &registered(&plan), |_| false).is_empty(), "elsewhere");
+        let steps = probes.tick(at(5), &plan, &registered(&plan), |_| true);
+        let [Step::Begin { token, node: NODE, request: Request::Probe { what, .. } }] = &steps[..]
+        else {
+            panic!("{steps:?}");
+        };
+        assert_eq!((what.port, what.http.as_deref(), what.host.as_str()), (80, Some("/x"), "www"));
+        assert!(probes.expects(0, *token) && !probes.expects(1, *token));
+        assert_eq!(probes.next(), Some(at(305)), "its deadline");
+        assert_eq!(probes.end(*token, None), Some(outcome(None)));
+        assert_eq!(probes.next(), Some(at(1005)));
+        assert!(probes.tick(at(1004), &plan, &registered(&plan), |_| true).is_empty());
+        assert_eq!(probes.tick(at(1005), &plan, &registered(&plan), |_| true).len(), 1);
+    }
+
+    #[test]
+    fn a_command_that_takes_too_long_has_failed_and_is_killed() {
+        let plan = plan(Probe::Command(vec!["check".to_owned()]));
+        let mut probes = Probes::new();
+        let states = registered(&plan);
+        let steps = probes.tick(at(0), &plan, &states, |_| true);
+        let [Step::Begin { token: PROBE_FIRST, request: Request::Spawn(spawn), .. }] = &steps[..]
+        else {
+            panic!("{steps:?}");
+        };
+        assert_eq!(spawn.id, PROBE_FIRST);
+        let over = probes.tick(at(300), &plan, &states, |_| true);
+        let kill = Step::Kill { token: PROBE_FIRST, node: NODE };
+        assert_eq!(over, [Step::Over(outcome(Some("it took too long"))), kill]);
+        assert!(probes.tick(at(1000), &plan, &states, |_| true).is_empty(), "it still runs");
+        assert_eq!(probes.end(PROBE_FIRST, Some("was ended".to_owned())), None);
+        assert_eq!(probes.tick(at(1001), &plan, &states, |_| true).len(), 1);
+    }
+
+    #[test]
+    fn nothing_is_said_of_what_was_paused() {
+        let plan = plan(Probe::Tcp);
+        let mut probes = Probes::new();
+        let states = registered(&plan);
+        probes.tick(at(0), &plan, &states, |_| true);
+        probes.freeze(true);
+        assert!(probes.tick(at(2000), &plan, &states, |_| true).is_empty());
+        assert_eq!(probes.next(), None);
+        assert_eq!(probes.end(PROBE_FIRST, Some("late".to_owned())), None);
+        probes.freeze(false);
+        assert_eq!(probes.tick(at(2100), &plan, &states, |_| true).len(), 1);
+    }
+}

@@ -1,0 +1,141 @@
+//! Services as clients of the control socket see them.
+
+use windtunnel_control::{ReplicaStatus, ServiceFlow, ServiceList, ServiceStatus, TableRow};
+use windtunnel_engine::{PinnedFlow, PinnedState, ServiceRow};
+use windtunnel_model::plan::Service;
+use windtunnel_model::{NodeId, Plan, RouterId, ServiceId, Time};
+
+use super::super::refusal::{Refusal, list};
+use super::state::{ReplicaState, ServiceState};
+use crate::dataplane::{Redirected, RedirectionsNow};
+use crate::live::Live;
+
+impl Live {
+    /// All services, without what single flows do.
+    pub(in crate::live) fn service_statuses(&self) -> Vec<ServiceStatus> {
+        if self.cx.plan.services.is_empty() {
+            return Vec::new();
+        }
+        self.described(&self.network.redirections(None))
+    }
+
+    /// All services, or all that is known of one.
+    pub(in crate::live) fn services(&self, name: Option<&str>) -> Result<ServiceList, Refusal> {
+        let plan = &self.cx.plan;
+        let one = name.map(|name| find_service(plan, name)).transpose()?;
+        let seen = self.network.redirections(one);
+        let mut services = self.described(&seen);
+        if let Some(id) = one {
+            services = services.into_iter().skip(id.index()).take(1).collect();
+            for service in &mut services {
+                let flow = |it: &PinnedFlow| self.flow(it);
+                service.flows = seen.flows.iter().map(flow).collect();
+                service.table = seen.table.iter().map(|row| self.row(row)).collect();
+                service.table_left_out = seen.table_left_out as u64;
+            }
+        }
+        Ok(ServiceList {
+            name: plan.name.clone(),
+            elapsed_ns: self.elapsed().as_nanos(),
+            pins: seen.all.pins.held,
+            pins_max: seen.all.pins.capacity,
+            services,
+        })
+    }
+
+    fn described(&self, seen: &RedirectionsNow) -> Vec<ServiceStatus> {
+        let none = Redirected::default();
+        let services = self.cx.plan.services.iter().zip(self.services.states());
+        let described = services.enumerate().map(|(position, (service, state))| {
+            let redirected = seen.all.services.get(position).unwrap_or(&none);
+            self.status_of(service, state, redirected)
+        });
+        described.collect()
+    }
+
+    fn status_of(
+        &self,
+        service: &Service,
+        state: &ServiceState,
+        redirected: &Redirected,
+    ) -> ServiceStatus {
+        let counters = &redirected.counters;
+        let plan = &self.cx.plan;
+        let replicas = state.replicas.iter();
+        ServiceStatus {
+            service: service.name.clone(),
+            addresses: service.addresses().map(|it| it.to_string()).collect(),
+            ports: service.ports.iter().map(ToString::to_string).collect(),
+            origin: service.origin.map(|node| self.cx.nodes.name(node.index()).to_owned()),
+            policy: service.policy.name().to_owned(),
+            fail_over: service.fail_over.name().to_owned(),
+            at: service.at.iter().map(|it| plan.routers[it.index()].name.clone()).collect(),
+            replicas: replicas.map(|it| self.replica(it, redirected)).collect(),
+            unserved_packets: counters.unserved,
+            picked_up: counters.picked_up,
+            lost_packets: counters.lost,
+            resets: counters.resets,
+            clamped: counters.clamped,
+            evicted: counters.evicted,
+            expired: counters.expired,
+            table: Vec::new(),
+            table_left_out: 0,
+            flows: Vec::new(),
+        }
+    }
+
+    fn replica(&self, replica: &ReplicaState, redirected: &Redirected) -> ReplicaStatus {
+        let counters = redirected.replica(replica.node);
+        let since = |at: Time| at.since(self.cx.journal.origin()).as_nanos();
+        ReplicaStatus {
+            replica: self.cx.nodes.name(replica.node.index()).to_owned(),
+            state: replica.word().to_owned(),
+            ports: replica.registered.iter().map(ToString::to_string).collect(),
+            weight: replica.weight,
+            registered_ns: replica.registered_at.map(since),
+            withdrawn_ns: replica.withdrawn_at.map(since),
+            connections: counters.connections,
+            flows: counters.flows,
+            live_connections: counters.live_connections,
+            live_flows: counters.live_flows,
+            packets: counters.packets,
+            bytes: counters.bytes,
+        }
+    }
+
+    fn row(&self, (router, row, replica): &(RouterId, ServiceRow, Option<NodeId>)) -> TableRow {
+        TableRow {
+            router: self.cx.plan.routers[router.index()].name.clone(),
+            address: row.address.to_string(),
+            port: row.port.to_string(),
+            replica: replica.map(|node| self.cx.nodes.name(node.index()).to_owned()),
+        }
+    }
+
+    fn flow(&self, flow: &PinnedFlow) -> ServiceFlow {
+        let state = match flow.state {
+            PinnedState::Opening => "opening",
+            PinnedState::Open => "open",
+            PinnedState::Closing => "closing",
+            PinnedState::Flow => "flow",
+        };
+        ServiceFlow {
+            client: flow.client.to_string(),
+            service: flow.service.to_string(),
+            replica: self.cx.nodes.name(flow.replica.index()).to_owned(),
+            state: state.to_owned(),
+            silent_ms: flow.silent_ms,
+        }
+    }
+}
+
+fn find_service(plan: &Plan, name: &str) -> Result<ServiceId, Refusal> {
+    plan.service_named(name).ok_or_else(|| {
+        let message = format!("no service is called {name}");
+        let names = plan.services.iter().map(|it| it.name.as_str());
+        match plan.services.is_empty() {
+            true => Refusal::with_hint(message, "this run has no services"),
+            false => Refusal::with_hint(message, &list("the services are", names)),
+        }
+    })
+}

@@ -1,0 +1,227 @@
+//! Services: one address, of which several nodes are replicas.
+
+mod change;
+mod port;
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use serde::{Deserialize, Serialize};
+
+use super::Plan;
+use crate::id::{NodeId, RouterId, ServiceId};
+use crate::time::Span;
+
+pub use change::{ServiceChange, ServiceUpdate};
+pub use port::{PortError, ServicePort, Transport};
+
+/// A service: packets to some ports of an address are redirected by routers to one of several
+/// nodes, its replicas.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Service {
+    /// Unique among services, nodes, groups of these, routers and LANs: it resolves to the
+    /// addresses.
+    pub name: String,
+    /// IPv4 address; one of the two is there.
+    pub v4: Option<Ipv4Addr>,
+    /// IPv6 address.
+    pub v6: Option<Ipv6Addr>,
+    /// What is redirected, at least one; other ports are the origin's.
+    pub ports: Vec<ServicePort>,
+    /// The node whose addresses they are, by its interfaces or beside those of its interfaces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<NodeId>,
+    /// In the file's order, each node once.
+    pub replicas: Vec<Replica>,
+    /// The routers that redirect, in order; at least one.
+    pub at: Vec<RouterId>,
+    /// Which replica gets what is new.
+    pub policy: Policy,
+    /// What is looked at beside whether programs listen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<Health>,
+    /// What becomes of connections whose replica is lost.
+    pub fail_over: FailOver,
+    /// With [`FailOver::New`]: what their clients are sent.
+    pub on_loss: OnLoss,
+    /// How packets get from the router to the replica.
+    pub encapsulation: Encapsulation,
+    /// A TCP connection without a packet for so long is forgotten.
+    pub tcp_idle: Span,
+    /// A UDP flow without a packet for so long is forgotten.
+    pub udp_idle: Span,
+}
+
+/// A node that a service's packets may go to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replica {
+    /// The node.
+    pub node: NodeId,
+    /// Its share of what is new, with [`Policy::Weighted`]; 0: nothing.
+    pub weight: u32,
+}
+
+/// Which replica gets a new connection or flow, of those that can be reached from the router.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum Policy {
+    /// The nearest by the sum of latencies; of equals, that over fewer links, then the first.
+    #[default]
+    Nearest,
+    /// The nearest by the number of links; of equals, that of the least latency, then the first.
+    Hops,
+    /// By a hash of the flow, in proportion to the weights.
+    Weighted,
+    /// That with the fewest live connections and flows; of equals, the first.
+    LeastConnections,
+    /// By a hash of the client's address, so that a client stays at one replica (highest random
+    /// weight: Thaler, Ravishankar 1998).
+    Hash,
+    /// The first.
+    Ordered,
+}
+
+/// A probe, beside what is seen of a replica's sockets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Health {
+    /// What is done.
+    pub probe: Probe,
+    /// From the begin of one probe to that of the next.
+    pub every: Span,
+    /// A probe that takes longer has failed.
+    pub timeout: Span,
+}
+
+/// What a probe does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Probe {
+    /// Opens a connection to the service's first TCP port.
+    Tcp,
+    /// Asks for this path over HTTP at the service's first TCP port: a status below 400 is healthy.
+    Http(String),
+    /// Runs this command in the replica's node: an exit with 0 is healthy.
+    Command(Vec<String>),
+}
+
+/// What becomes of established connections whose replica is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum FailOver {
+    /// They are lost; new ones go elsewhere at once.
+    #[default]
+    New,
+    /// They go on at another replica, which has had all of their bytes.
+    Transparent,
+}
+
+/// What clients are sent whose connection is lost with its replica's node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnLoss {
+    /// Nothing: their packets are dropped, and counted.
+    #[default]
+    Silent,
+    /// A reset, in the replica's name.
+    Reset,
+}
+
+/// How packets get from the router that redirects to the replica.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum Encapsulation {
+    /// In another IP header (RFC 2003, RFC 2473). Segments are made small enough for that (the MSS
+    /// of the replica's SYN-ACK is clamped), and what is too large is answered with the MTU.
+    #[default]
+    Clamp,
+    /// In another IPv4 header that allows fragments: what is too large for a link with it is
+    /// fragmented there, and put together at the replica.
+    Fragment,
+    /// By the route alone; packets keep their size.
+    None,
+}
+
+impl Service {
+    /// Time after which a TCP connection is forgotten, where the file says nothing (RFC 5382, REQ-5).
+    pub const TCP_IDLE: Span = Span::from_secs(2 * 3600 + 4 * 60);
+    /// Time after which a UDP flow is forgotten, where the file says nothing
+    /// (`nf_conntrack_udp_timeout`).
+    pub const UDP_IDLE: Span = Span::from_secs(30);
+    /// The longest of both.
+    pub const IDLE_MAX: Span = Span::from_secs(24 * 3600);
+    /// The most replicas.
+    pub const REPLICAS_MAX: usize = 1024;
+    /// The most ports.
+    pub const PORTS_MAX: usize = 64;
+    /// The largest weight.
+    pub const WEIGHT_MAX: u32 = 10_000;
+    /// The most bytes that a packet grows by on its way to a replica: an IPv6 header.
+    pub const OVERHEAD_MAX: u32 = 40;
+
+    /// Its addresses.
+    pub fn addresses(&self) -> impl Iterator<Item = IpAddr> + use<> {
+        self.v4.map(IpAddr::V4).into_iter().chain(self.v6.map(IpAddr::V6))
+    }
+
+    /// Whether it has this address.
+    #[must_use]
+    pub fn has_address(&self, address: IpAddr) -> bool {
+        self.addresses().any(|own| own == address)
+    }
+
+    /// The position of a node among its replicas.
+    #[must_use]
+    pub fn replica(&self, node: NodeId) -> Option<usize> {
+        self.replicas.iter().position(|replica| replica.node == node)
+    }
+
+    /// Bytes that a packet of the family grows by on its way to a replica.
+    #[must_use]
+    pub const fn overhead(&self, is_v6: bool) -> u32 {
+        match (self.encapsulation, is_v6) {
+            (Encapsulation::None, _) => 0,
+            (_, false) => 20,
+            (_, true) => 40,
+        }
+    }
+}
+
+impl Plan {
+    /// The service called `name`.
+    #[must_use]
+    pub fn service_named(&self, name: &str) -> Option<ServiceId> {
+        self.services.iter().position(|it| it.name == name).map(ServiceId::from_index)
+    }
+
+    /// The most services.
+    pub const SERVICES_MAX: usize = 10_000;
+    /// The most combinations of address, port and protocol over all services.
+    pub const SERVICE_ROWS_MAX: usize = 65_000;
+}
+
+impl FailOver {
+    /// The word for it in files and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            FailOver::New => "new",
+            FailOver::Transparent => "transparent",
+        }
+    }
+}
+
+impl Policy {
+    /// The word for it in files and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Policy::Nearest => "nearest",
+            Policy::Hops => "hops",
+            Policy::Weighted => "weighted",
+            Policy::LeastConnections => "least-connections",
+            Policy::Hash => "hash",
+            Policy::Ordered => "ordered",
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Probes of the node's own programs, from inside of the node: whether they accept connections, and
+//! what they answer over HTTP. Each has a thread, which ends with its time.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use windtunnel_sys::poll::Event;
+
+use crate::message::{Probe, Reply};
+
+/// Probes that are under way.
+pub(super) struct Probes {
+    done: Arc<Event>,
+    results: Receiver<Reply>,
+    sender: Sender<Reply>,
+    under_way: usize,
+}
+
+impl Probes {
+    pub(super) fn new() -> io::Result<Probes> {
+        let (sender, results) = channel();
+        Ok(Probes { done: Arc::new(Event::open()?), results, sender, under_way: 0 })
+    }
+
+    /// For polling: readable when a probe is over.
+    pub(super) fn done(&self) -> &Event {
+        &self.done
+    }
+
+    /// # Errors
+    /// The reply, where it cannot begin.
+    pub(super) fn begin(&mut self, token: u64, probe: Probe, timeout_ns: u64) -> Result<(), Reply> {
+        let failed = |why: String| Reply::Probed { token, failure: Some(why) };
+        if self.under_way >= UNDER_WAY_MAX {
+            return Err(failed(format!("{UNDER_WAY_MAX} probes are under way already")));
+        }
+        let (sender, done) = (self.sender.clone(), Arc::clone(&self.done));
+        let thread = std::thread::Builder::new().name("probe".into()).stack_size(STACK_BYTES);
+        let spawned = thread.spawn(move || {
+            let failure = look(&probe, Duration::from_nanos(timeout_ns)).err();
+            // An init that has ended takes its threads with it.
+            let _ = sender.send(Reply::Probed { token, failure });
+            let _ = done.raise();
+        });
+        spawned.map_err(|error| failed(format!("no thread for a probe: {error}")))?;
+        self.under_way += 1;
+        Ok(())
+    }
+
+    /// The result of one that is over.
+    pub(super) fn take(&mut self) -> Option<Reply> {
+        let _ = self.done.clear();
+        let reply = self.results.try_recv().ok()?;
+        self.under_way -= 1;
+        Some(reply)
+    }
+}
+
+/// Does a probe.
+///
+/// # Errors
+/// What is wrong, in words.
+fn look(probe: &Probe, timeout: Duration) -> Result<(), String> {
+    let began = Instant::now();
+    let too_long = || format!("it took longer than {} ms", timeout.as_millis());
+    let reason = |error: io::Error| match error.kind() {
+        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => too_long(),
+        _ => error.to_string(),
+    };
+    let left = || {
+        let left = timeout.saturating_sub(began.elapsed());
+        if left.is_zero() { Err(too_long()) } else { Ok(left) }
+    };
+    let address = SocketAddr::new(probe.address, probe.port);
+    let mut stream = TcpStream::connect_timeout(&address, left()?).map_err(reason)?;
+    let Some(path) = &probe.http else { return Ok(()) };
+    stream.set_write_timeout(Some(left()?)).map_err(reason)?;
+    stream.write_all(request(path, &probe.host).as_bytes()).map_err(reason)?;
+    let mut line = Vec::new();
+    while !line.contains(&b'\n') && line.len() < LINE_BYTES_MAX {
+        stream.set_read_timeout(Some(left()?)).map_err(reason)?;
+        let mut part = [0; 512];
+        match stream.read(&mut part).map_err(reason)? {
+            0 => break,
+            length => line.extend_from_slice(&part[..length]),
+        }
+    }
+    match status(&line) {
+        Some(status) if status < 400 => Ok(()),
+        Some(status) => Err(format!("status {status}")),
+        None => Err("no answer of HTTP".to_owned()),
+    }
+}
+
+/// Of RFC 9112.
+fn request(path: &str, host: &str) -> String {
+    format!(
+        "GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: windtunnel\r\nConnection: close\r\n\r\n"
+    )
+}
+
+/// The status code of a status line (RFC 9112, 4).
+fn status(line: &[u8]) -> Option<u16> {
+    let mut words = line.split(|byte| *byte == b' ' || *byte == b'\r' || *byte == b'\n');
+    words.next().filter(|version| version.starts_with(b"HTTP/1."))?;
+    let digits = words.next().filter(|digits| digits.len() == 3)?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// At a time.
+const UNDER_WAY_MAX: usize = 256;
+/// They do little.
+const STACK_BYTES: usize = 128 << 10;
+/// More of a status line is not read.
+const LINE_BYTES_MAX: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use std::io::BufRead;
+    use std::net::TcpListener;
+
+    use super::*;
+
+    fn probe(listener: &TcpListener, http: Option<&str>) -> Probe {
+        let address = listener.local_addr().unwrap();
+        let (http, host) = (http.map(str::to_owned), "www".to_owned());
+        Probe { address: address.ip(), port: address.port(), http, host }
+    }
+
+    fn server() -> TcpListener {
+        TcpListener::bind("127.0.0.1:0").unwrap()
+    }
+
+    const SECONDS: Duration = Duration::from_secs(10);
+
+    #[test]
+    fn a_server_that_listens_passes_and_one_that_does_not_fails() {
+        let listener = server();
+        let tcp = probe(&listener, None);
+        assert_eq!(look(&tcp, SECONDS), Ok(()));
+        drop(listener);
+        let refused = look(&tcp, SECONDS).unwrap_err();
+        assert!(refused.contains("refused"), "{refused}");
+    }
+
+    #[test]
+    fn a_status_below_400_passes_and_others_fail_with_their_number() {
+        for (answer, expected) in [
+            ("HTTP/1.1 200 OK\r\n\r\n", Ok(())),
+            ("HTTP/1.0 302 Found\r\n", Ok(())),
+            ("HTTP/1.1 503 Service Unavailable\r\n\r\n", Err("status 503".to_owned())),
+            ("SSH-2.0-x\r\n", Err("no answer of HTTP".to_owned())),
+            ("", Err("no answer of HTTP".to_owned())),
+        ] {
+            let listener = server();
+            let http = probe(&listener, Some("/health?x=1"));
+            let serving = std::thread::spawn(move || {
+                let (mut stream, _) = listener.accept().unwrap();
+                let lines = io::BufReader::new(stream.try_clone().unwrap()).lines();
+                let head: Vec<String> =
+                    lines.map(Result::unwrap).take_while(|line| !line.is_empty()).collect();
+                stream.write_all(answer.as_bytes()).unwrap();
+                head
+            });
+            assert_eq!(look(&http, SECONDS), expected);
+            let head = serving.join().unwrap();
+            assert_eq!(head[..2], ["GET /health?x=1 HTTP/1.1", "Host: www"]);
+        }
+    }
+
+    #[test]
+    fn a_server_that_does_not_answer_fails_when_its_time_is_over() {
+        let listener = server();
+        let timeout = Duration::from_millis(30);
+        let late = look(&probe(&listener, Some("/")), timeout).unwrap_err();
+        assert_eq!(late, "it took longer than 30 ms");
+    }
+
+    #[test]
+    fn a_result_comes_with_its_token() {
+        let (listener, mut probes) = (server(), Probes::new().unwrap());
+        probes.begin(7, probe(&listener, None), 10_000_000_000).unwrap();
+        let mut wanted =
+            [windtunnel_sys::poll::PollFd::new(probes.done(), windtunnel_sys::poll::PollFlags::IN)];
+        windtunnel_sys::poll::wait(&mut wanted, Some(SECONDS)).unwrap();
+        assert_eq!(probes.take(), Some(Reply::Probed { token: 7, failure: None }));
+        assert_eq!((probes.take(), probes.under_way), (None, 0));
+    }
+}

@@ -1,0 +1,345 @@
+//! Services: one address with several replicas.
+
+mod event;
+mod health;
+
+use std::net::IpAddr;
+
+use serde_json::{Value as Json, json};
+use windtunnel_model::Span;
+use windtunnel_model::plan::{
+    Encapsulation, FailOver, Health, OnLoss, Policy, Service as Model, ServicePort,
+};
+
+use super::{At, Decoder, Field};
+use crate::grammar::{
+    Definitions, Form, Name, Names, Required, Whole, form, map, one_or_two, words,
+};
+use crate::text::{list, shorten};
+use crate::tree::Kind;
+pub(crate) use event::ServiceEventDraft;
+pub(super) use event::{OfServices, read_service_event};
+use health::HealthForm;
+
+/// A service as the file has it.
+#[derive(Debug)]
+pub(crate) struct ServiceDraft {
+    pub(crate) name: At<String>,
+    /// At most one a family.
+    pub(crate) addresses: Vec<At<IpAddr>>,
+    pub(crate) ports: Vec<At<ServicePort>>,
+    pub(crate) origin: Option<At<String>>,
+    pub(crate) replicas: Vec<At<String>>,
+    /// `None`: all routers.
+    pub(crate) at: Option<Vec<At<String>>>,
+    pub(crate) policy: Option<At<PolicyDraft>>,
+    pub(crate) health: Option<At<Health>>,
+    pub(crate) fail_over: Option<At<FailOver>>,
+    pub(crate) on_loss: Option<OnLoss>,
+    pub(crate) encapsulation: Encapsulation,
+    pub(crate) tcp_idle: Span,
+    pub(crate) udp_idle: Span,
+}
+
+/// Which replica gets what is new.
+#[derive(Debug, Clone)]
+pub(crate) struct PolicyDraft {
+    pub(crate) policy: Policy,
+    pub(crate) weights: Weights,
+}
+
+/// Replicas and their weights.
+pub(crate) type Weights = Vec<(At<String>, u32)>;
+
+map! {
+    /// An address that several nodes answer for. Routers redirect each new connection to one of
+    /// these nodes, which answers in the name of the address.
+    Service, ServiceDraft, by read_service {
+        /// Its address, or an IPv4 and an IPv6 one; default: those of the `origin`, else new ones from
+        /// the pools. The service's name resolves to them in every node.
+        "address" ADDRESS: Addresses,
+        /// What is redirected, such as `80/tcp` or `[80/tcp, 53/udp]`. Other ports of the address
+        /// are those of the `origin`.
+        "ports" PORTS: Required<Ports>,
+        /// The node whose address it is: it gets what no router redirects. Without one, that is
+        /// unreachable.
+        "origin" ORIGIN: Name,
+        /// The nodes that packets are redirected to, or groups of them. One gets something as soon
+        /// as a program in it listens on the port.
+        "replicas" REPLICAS: Required<Names>,
+        /// The routers that redirect; default: all.
+        "at" AT: Names,
+        /// Which replica gets a new connection; default nearest.
+        "policy" POLICY: PolicyForm,
+        /// Probes, beside whether a program listens.
+        "health" HEALTH: HealthForm,
+        /// What becomes of connections whose replica is lost; default new.
+        "fail-over" FAIL_OVER: FailOverWord,
+        /// What clients are sent whose connection is lost with the node of its replica; default
+        /// silent.
+        "on-loss" ON_LOSS: OnLossWord,
+        /// How packets get to the replica; default clamp.
+        "encapsulation" ENCAPSULATION: EncapsulationWord,
+        /// A TCP connection without a packet for so long is forgotten, and may be redirected to
+        /// another replica; default 2h4min (RFC 5382).
+        "tcp-idle" TCP_IDLE: Idle,
+        /// A UDP flow without a packet for so long is forgotten; default 30s.
+        "udp-idle" UDP_IDLE: Idle,
+    }
+}
+
+words! {
+    /// Which replica gets a new connection.
+    PolicyWord: Policy {
+        /// The nearest by latency, from the router that redirects and as links and routes are then.
+        "nearest" => Policy::Nearest,
+        /// The nearest by the number of links.
+        "hops" => Policy::Hops,
+        /// That with the fewest live connections and flows; of equals, the first.
+        "least-connections" => Policy::LeastConnections,
+        /// Always the same for one client, by a hash of its address.
+        "hash" => Policy::Hash,
+        /// The first that is there.
+        "ordered" => Policy::Ordered,
+    }
+}
+
+map! {
+    /// A policy with weights.
+    WeightedForm as "Weighted" {
+        /// The share of each replica in new connections; 1 for one that is not named, and none for
+        /// one that weighs 0.
+        "weighted" WEIGHTED: Required<WeightsForm>,
+    }
+}
+
+words! {
+    /// What becomes of connections whose replica is lost.
+    FailOverWord as "FailOver"; FailOver {
+        /// They are lost. New ones go to another replica at once.
+        "new" => FailOver::New,
+        /// They go on at another replica.
+        "transparent" => FailOver::Transparent,
+    }
+}
+
+words! {
+    /// What clients are sent whose connection is lost with the node of its replica.
+    OnLossWord as "OnLoss"; OnLoss {
+        /// Nothing: their packets are dropped.
+        "silent" => OnLoss::Silent,
+        /// A reset, in the name of the replica.
+        "reset" => OnLoss::Reset,
+    }
+}
+
+words! {
+    /// How packets get from the router that redirects them to the replica.
+    EncapsulationWord as "Encapsulation"; Encapsulation {
+        /// In another IP header: each is 20 bytes longer (IPv6: 40). The segments of TCP are made
+        /// small enough, and the sender of what is too large gets an ICMP message.
+        "clamp" => Encapsulation::Clamp,
+        /// In another IPv4 header, and what is too large with it travels in fragments.
+        "fragment" => Encapsulation::Fragment,
+        /// As they are, by their route alone. Only routers may be on the way.
+        "none" => Encapsulation::None,
+    }
+}
+
+/// A map of services by name.
+pub(super) struct Services;
+
+impl Form for Services {
+    type Value = Vec<ServiceDraft>;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<ServiceDraft>> {
+        let entries = from.map(field, "a map of names and services")?;
+        Some(entries.all().filter_map(|entry| read_service(from, entry)).collect())
+    }
+
+    fn schema(definitions: &mut Definitions) -> Json {
+        let service = Service::schema(definitions);
+        json!({"type": "object", "additionalProperties": service})
+    }
+}
+
+fn read_service(from: &mut Decoder<'_>, field: Field<'_>) -> Option<ServiceDraft> {
+    let name = At { value: field.key.to_owned(), place: field.place };
+    let fields = from.table::<Service>(field, "a service")?;
+    let ports = from.need(&fields, Service::PORTS, "this service");
+    let replicas = from.need(&fields, Service::REPLICAS, "this service");
+    let draft = ServiceDraft {
+        name,
+        addresses: from.read_or(&fields, Service::ADDRESS, Vec::new())?,
+        ports: ports?,
+        origin: from.read(&fields, Service::ORIGIN)?,
+        replicas: replicas?,
+        at: from.read(&fields, Service::AT)?,
+        policy: from.read_at(&fields, Service::POLICY),
+        health: from.read_at_key(&fields, Service::HEALTH),
+        fail_over: from.read_at(&fields, Service::FAIL_OVER),
+        on_loss: from.read(&fields, Service::ON_LOSS)?,
+        encapsulation: from.read_or(&fields, Service::ENCAPSULATION, Encapsulation::Clamp)?,
+        tcp_idle: from.read_or(&fields, Service::TCP_IDLE, Model::TCP_IDLE)?,
+        udp_idle: from.read_or(&fields, Service::UDP_IDLE, Model::UDP_IDLE)?,
+    };
+    Some(draft)
+}
+
+form! {
+    /// An address, or one of each family.
+    Addresses: Vec<At<IpAddr>>, by read_addresses, like one_or_two
+}
+
+fn read_addresses(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<At<IpAddr>>> {
+    let mut addresses: Vec<At<IpAddr>> = Vec::new();
+    for text in from.names(field, "an address such as 10.1.0.80, or a list of two")? {
+        let (place, shown) = (text.place, shorten(&text.value));
+        let Ok(value) = text.value.parse::<IpAddr>() else {
+            from.mistake(place, format!("address: `{shown}` is not an address such as 10.1.0.80"));
+            return None;
+        };
+        if addresses.iter().any(|known| known.value.is_ipv4() == value.is_ipv4()) {
+            let family = if value.is_ipv4() { "IPv4" } else { "IPv6" };
+            let message = format!("address: `{shown}` is a second {family} address of a service");
+            from.mistake(place, message);
+            return None;
+        }
+        addresses.push(At { value, place });
+    }
+    Some(addresses)
+}
+
+/// Ports: one, or a list of them.
+struct Ports;
+
+impl Form for Ports {
+    type Value = Vec<At<ServicePort>>;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<At<ServicePort>>> {
+        let mut ports: Vec<At<ServicePort>> = Vec::new();
+        for text in from.names(field, "a port such as 80/tcp, or a list of them")? {
+            let port = read_port(from, &text)?;
+            if ports.iter().any(|known| known.value == port) {
+                from.mistake(text.place, format!("ports: `{port}` is there twice"));
+                return None;
+            }
+            ports.push(At { value: port, place: text.place });
+        }
+        if ports.is_empty() || ports.len() > Model::PORTS_MAX {
+            let (count, most) = (ports.len(), Model::PORTS_MAX);
+            from.mistake(field.wrong(), format!("ports: {count} are not between 1 and {most}"));
+            return None;
+        }
+        Some(ports)
+    }
+
+    fn schema(definitions: &mut Definitions) -> Json {
+        let several = |definitions: &mut Definitions| {
+            let port = port_schema(definitions);
+            json!({"type": "array", "items": port, "minItems": 1})
+        };
+        definitions.any_of(
+            "ServicePorts",
+            "Ports of a service.",
+            &[("One.", port_schema), ("Several.", several)],
+        )
+    }
+}
+
+fn port_schema(definitions: &mut Definitions) -> Json {
+    let description = "A port of a transport protocol.";
+    definitions.text("ServicePort", description, "^[1-9][0-9]{0,4}/(tcp|udp)$", "80/tcp")
+}
+
+fn read_port(from: &mut Decoder<'_>, text: &At<String>) -> Option<ServicePort> {
+    let shown = shorten(&text.value);
+    let port = text.value.parse::<ServicePort>().ok();
+    if port.is_none() {
+        let message = format!("ports: `{shown}` is not a port such as 80/tcp or 53/udp");
+        match text.value.parse::<u16>() {
+            Ok(number) if number > 0 => {
+                let hint = format!("did you mean `{number}/tcp`?");
+                from.mistake_with_hint(text.place, message, hint);
+            }
+            _ => from.mistake(text.place, message),
+        }
+    }
+    port
+}
+
+/// A policy: a word, or a map of weights.
+struct PolicyForm;
+
+impl Form for PolicyForm {
+    type Value = PolicyDraft;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<PolicyDraft> {
+        if let Kind::Map(_) = field.value.kind {
+            let fields = from.table::<WeightedForm>(field, "a policy")?;
+            let weights = from.need(&fields, WeightedForm::WEIGHTED, "this policy")?;
+            return Some(PolicyDraft { policy: Policy::Weighted, weights });
+        }
+        let words: Vec<&str> = PolicyWord::WORDS.iter().map(|(word, _)| *word).collect();
+        let needed = format!("{}, or {{weighted: {{…}}}}", list(&words));
+        if from.text(field, &needed)? == "weighted" {
+            let message = "policy: `weighted` says no weights";
+            let hint = "write `policy: {weighted: {s1: 3, s2: 1}}`";
+            from.mistake_with_hint(field.wrong(), message, hint);
+            return None;
+        }
+        let policy = PolicyWord::read(from, field)?;
+        Some(PolicyDraft { policy, weights: Vec::new() })
+    }
+
+    fn schema(definitions: &mut Definitions) -> Json {
+        definitions.any_of(
+            "Policy",
+            "Which replica gets a new connection.",
+            &[("By a rule.", PolicyWord::schema), ("By weights.", WeightedForm::definition)],
+        )
+    }
+}
+
+/// Replicas and their weights.
+pub(super) struct WeightsForm;
+
+impl Form for WeightsForm {
+    type Value = Weights;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Weights> {
+        let entries = from.map(field, "a map of replicas and weights")?;
+        if entries.all().next().is_none() {
+            from.mistake(field.wrong(), format!("{}: no replica is named", field.key));
+            return None;
+        }
+        let weight = |from: &mut Decoder<'_>, entry: Field<'_>| {
+            let weight = Whole::<0, { Model::WEIGHT_MAX as u64 }>::read(from, entry)?;
+            let name = At { value: entry.key.to_owned(), place: entry.place };
+            Some((name, u32::try_from(weight).ok()?))
+        };
+        entries.all().map(|entry| weight(from, entry)).collect()
+    }
+
+    fn schema(_: &mut Definitions) -> Json {
+        let most = Model::WEIGHT_MAX;
+        let weight = json!({"type": "integer", "minimum": 0, "maximum": most});
+        json!({"type": "object", "additionalProperties": weight, "minProperties": 1})
+    }
+}
+
+form! {
+    /// How long a flow without packets is remembered.
+    Idle: Span, by read_idle, like Span::schema
+}
+
+fn read_idle(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Span> {
+    let idle = Span::read(from, field)?;
+    let (least, most) = (Span::from_millis(1), Model::IDLE_MAX);
+    if !(least..=most).contains(&idle) {
+        let message = format!("{}: `{idle}` is not between {least} and {most}", field.key);
+        from.mistake(field.wrong(), message);
+        return None;
+    }
+    Some(idle)
+}

@@ -1,0 +1,59 @@
+//! Changes of a service.
+
+use super::super::{At, Decoder, Fields};
+use super::{Weights, WeightsForm};
+use crate::grammar::{Map, Name, Names, map};
+use crate::text::list;
+
+/// What an event does with a service.
+#[derive(Debug)]
+pub(crate) struct ServiceEventDraft {
+    pub(crate) service: At<String>,
+    pub(crate) add: Vec<At<String>>,
+    pub(crate) remove: Vec<At<String>>,
+    pub(crate) drain: Vec<At<String>>,
+    pub(crate) undrain: Vec<At<String>>,
+    pub(crate) weight: Weights,
+}
+
+map! {
+    /// A change of a service.
+    OfServices {
+        /// The service whose replicas change.
+        "service" SERVICE: Name,
+        /// Nodes or groups that become replicas.
+        "add" ADD: Names,
+        /// Replicas that are none any longer; their connections stay.
+        "remove" REMOVE: Names,
+        /// Replicas that get no new connections; theirs stay.
+        "drain" DRAIN: Names,
+        /// Replicas that get new connections again.
+        "undrain" UNDRAIN: Names,
+        /// New weights of replicas, with `policy: {weighted: …}`.
+        "weight" WEIGHT: WeightsForm,
+    }
+}
+
+/// Reads what an event does with a service.
+pub(in crate::decode) fn read_service_event(
+    from: &mut Decoder<'_>,
+    fields: &Fields<'_>,
+) -> Option<ServiceEventDraft> {
+    let changes: Vec<&str> =
+        OfServices::list().into_iter().filter(|key| *key != OfServices::SERVICE.name).collect();
+    if !changes.iter().any(|key| fields.has(*key)) && !fields.unknown {
+        let hint = format!("it needs {}", list(&changes));
+        from.mistake_with_hint(fields.place, "this event changes nothing", hint);
+        return None;
+    }
+    let service = from.read(fields, OfServices::SERVICE).flatten();
+    let draft = ServiceEventDraft {
+        add: from.read_or(fields, OfServices::ADD, Vec::new())?,
+        remove: from.read_or(fields, OfServices::REMOVE, Vec::new())?,
+        drain: from.read_or(fields, OfServices::DRAIN, Vec::new())?,
+        undrain: from.read_or(fields, OfServices::UNDRAIN, Vec::new())?,
+        weight: from.read_or(fields, OfServices::WEIGHT, Vec::new())?,
+        service: service?,
+    };
+    Some(draft)
+}

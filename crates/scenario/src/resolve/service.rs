@@ -1,0 +1,255 @@
+//! Services: their names worked out, and what events do with them.
+
+mod check;
+mod transparent;
+
+use windtunnel_model::plan::{
+    Action, FailOver, Health, Plan, Policy, Probe, Replica, Service, ServiceChange, ServiceUpdate,
+    Transport,
+};
+use windtunnel_model::{NodeId, RouterId, ServiceId};
+
+use super::directory::{Directory, unknown};
+use super::event::Scene;
+use crate::decode::{At, Draft, ServiceDraft, ServiceEventDraft, Weights};
+use crate::error::Diagnostics;
+use crate::text::shorten;
+
+pub(super) use check::check;
+
+/// The services of the file, with all but the addresses that are not given.
+pub(super) fn resolve(
+    found: &mut Diagnostics,
+    draft: &Draft,
+    directory: &Directory,
+    plan: &mut Plan,
+) {
+    let services = draft.services.iter();
+    plan.services = services.map(|it| service(found, it, directory, plan)).collect();
+    let whole = draft;
+    for (draft, service) in whole.services.iter().zip(&mut plan.services) {
+        if let Some(policy) = &draft.policy {
+            weigh(found, directory, &policy.value.weights, service, &plan.nodes);
+        }
+        transparent::check(found, whole, draft, service);
+    }
+    if draft.machines.several {
+        let policies = draft.services.iter().filter_map(|service| service.policy.as_ref());
+        for policy in policies.filter(|it| it.value.policy == Policy::LeastConnections) {
+            let message = "policy: `least-connections` knows the connections of one machine only";
+            let hint = "over several machines use another policy, such as `weighted`";
+            found.mistake_with_hint(policy.place, message, hint);
+        }
+    }
+}
+
+fn service(
+    found: &mut Diagnostics,
+    draft: &ServiceDraft,
+    directory: &Directory,
+    plan: &Plan,
+) -> Service {
+    let given = |v4: bool| {
+        let mut addresses = draft.addresses.iter().map(|address| address.value);
+        addresses.find(|address| address.is_ipv4() == v4)
+    };
+    let (mut v4, mut v6) = (None, None);
+    if let Some(std::net::IpAddr::V4(address)) = given(true) {
+        v4 = Some(address);
+    }
+    if let Some(std::net::IpAddr::V6(address)) = given(false) {
+        v6 = Some(address);
+    }
+    if let Some(At { value: health, place }) = &draft.health
+        && needs_tcp(health)
+        && draft.ports.iter().all(|port| port.value.transport != Transport::Tcp)
+    {
+        found.mistake(*place, "health: this service has no TCP port to probe");
+    }
+    Service {
+        name: draft.name.value.clone(),
+        v4,
+        v6,
+        ports: draft.ports.iter().map(|port| port.value).collect(),
+        origin: draft.origin.as_ref().and_then(|origin| directory.node(found, origin)),
+        replicas: replicas(found, draft, directory),
+        at: routers(found, draft, directory, plan),
+        policy: draft.policy.as_ref().map_or(Policy::Nearest, |policy| policy.value.policy),
+        health: draft.health.as_ref().map(|health| health.value.clone()),
+        fail_over: draft.fail_over.as_ref().map_or(FailOver::New, |it| it.value),
+        on_loss: draft.on_loss.unwrap_or_default(),
+        encapsulation: draft.encapsulation,
+        tcp_idle: draft.tcp_idle,
+        udp_idle: draft.udp_idle,
+    }
+}
+
+fn needs_tcp(health: &Health) -> bool {
+    matches!(health.probe, Probe::Tcp | Probe::Http(_))
+}
+
+fn replicas(found: &mut Diagnostics, draft: &ServiceDraft, directory: &Directory) -> Vec<Replica> {
+    let mut replicas: Vec<Replica> = Vec::new();
+    for name in &draft.replicas {
+        for node in directory.nodes(found, name).unwrap_or_default() {
+            if replicas.iter().any(|replica| replica.node == node) {
+                let message = format!("`{}` is a replica twice", shorten(&name.value));
+                found.mistake(name.place, message);
+                break;
+            }
+            replicas.push(Replica { node, weight: 1 });
+        }
+    }
+    let (count, most) = (replicas.len(), Service::REPLICAS_MAX);
+    if draft.replicas.is_empty() || count > most {
+        let message = match count {
+            0 => format!("`{}` has no replicas", draft.name.value),
+            _ => format!("`{}` has {count} replicas, more than {most}", draft.name.value),
+        };
+        found.mistake(draft.name.place, message);
+    }
+    replicas
+}
+
+fn routers(
+    found: &mut Diagnostics,
+    draft: &ServiceDraft,
+    directory: &Directory,
+    plan: &Plan,
+) -> Vec<RouterId> {
+    let name = &draft.name;
+    let Some(at) = &draft.at else {
+        if plan.routers.is_empty() {
+            let message = format!("there is no router that redirects packets for `{}`", name.value);
+            found.mistake_with_hint(name.place, message, "write `routers: [r]`, and links to it");
+        }
+        return (0..plan.routers.len()).map(RouterId::from_index).collect();
+    };
+    if at.is_empty() {
+        let message = format!("at: no router redirects packets for `{}`", name.value);
+        found.mistake(name.place, message);
+    }
+    let mut routers: Vec<RouterId> =
+        at.iter().filter_map(|name| directory.router(found, name)).collect();
+    routers.sort_unstable();
+    routers.dedup();
+    routers
+}
+
+/// Gives replicas their weights.
+fn weigh(
+    found: &mut Diagnostics,
+    directory: &Directory,
+    weights: &Weights,
+    service: &mut Service,
+    nodes: &[windtunnel_model::plan::Node],
+) {
+    for (name, weight) in weights {
+        let named = directory.nodes(found, name).unwrap_or_default();
+        for node in named {
+            match service.replicas.iter_mut().find(|replica| replica.node == node) {
+                Some(replica) => replica.weight = *weight,
+                None => {
+                    not_a_replica(found, name, service, nodes);
+                    break;
+                }
+            }
+        }
+    }
+}
+
+fn not_a_replica(
+    found: &mut Diagnostics,
+    name: &At<String>,
+    service: &Service,
+    nodes: &[windtunnel_model::plan::Node],
+) {
+    let replicas = service.replicas.iter().map(|it| nodes[it.node.index()].name.as_str());
+    let replicas: Vec<&str> = replicas.take(8).collect();
+    let message = format!("`{}` is no replica of `{}`", shorten(&name.value), service.name);
+    found.mistake_with_hint(name.place, message, format!("there are {}", replicas.join(", ")));
+}
+
+/// What an event does with a service.
+pub(super) fn change(
+    found: &mut Diagnostics,
+    event: &ServiceEventDraft,
+    scene: &Scene<'_>,
+) -> Option<Action> {
+    let plan = scene.plan;
+    let id = named(found, &event.service, plan)?;
+    let service = &plan.services[id.index()];
+    let mut changes = Vec::new();
+    let mut note = |update| changes.push(ServiceChange { service: id, update });
+    let ways = (!event.add.is_empty()).then(|| check::Ways::of(plan));
+    for (name, ways) in event.add.iter().zip(ways.iter().cycle()) {
+        for replica in scene.directory.nodes(found, name)? {
+            check::can_be_replica(found, (plan, ways), service, (name, replica))?;
+            note(ServiceUpdate::Add { replica });
+        }
+    }
+    for name in &event.remove {
+        for replica in replicas_named(found, scene, service, name)? {
+            note(ServiceUpdate::Remove { replica });
+        }
+    }
+    for (names, drain) in [(&event.drain, true), (&event.undrain, false)] {
+        for name in names {
+            for replica in replicas_named(found, scene, service, name)? {
+                note(ServiceUpdate::Drain { replica, drain });
+            }
+        }
+    }
+    for (name, weight) in &event.weight {
+        if service.policy != Policy::Weighted {
+            let message = format!("`{}` has no weights: its policy is another one", service.name);
+            found.mistake(name.place, message);
+            return None;
+        }
+        for replica in replicas_named(found, scene, service, name)? {
+            note(ServiceUpdate::Weight { replica, weight: *weight });
+        }
+    }
+    Some(Action::Service(changes))
+}
+
+/// The replicas of a name; those that events add are some, too.
+fn replicas_named(
+    found: &mut Diagnostics,
+    scene: &Scene<'_>,
+    service: &Service,
+    name: &At<String>,
+) -> Option<Vec<NodeId>> {
+    let nodes = scene.directory.nodes(found, name)?;
+    let known = |node: &NodeId| {
+        service.replica(*node).is_some() || scene.added.contains(&(service.name.clone(), *node))
+    };
+    // In a live run others may have been added.
+    if scene.absent.is_some() || nodes.iter().all(known) {
+        return Some(nodes);
+    }
+    not_a_replica(found, name, service, &scene.plan.nodes);
+    None
+}
+
+fn named(found: &mut Diagnostics, name: &At<String>, plan: &Plan) -> Option<ServiceId> {
+    let id = plan.service_named(&name.value);
+    if id.is_none() {
+        unknown(found, name, "service", plan.services.iter().map(|it| it.name.as_str()));
+    }
+    id
+}
+
+/// The nodes that events of the file make replicas, each with its service.
+pub(super) fn added(draft: &Draft, directory: &Directory) -> Vec<(String, NodeId)> {
+    let mut added = Vec::new();
+    for event in &draft.events {
+        let crate::decode::EventKind::Service(event) = &event.kind else { continue };
+        for name in &event.add {
+            // What is unknown is reported with the event.
+            let nodes = directory.nodes(&mut Diagnostics::default(), name).unwrap_or_default();
+            added.extend(nodes.into_iter().map(|node| (event.service.value.clone(), node)));
+        }
+    }
+    added
+}

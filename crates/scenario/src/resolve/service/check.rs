@@ -1,0 +1,266 @@
+//! Whether services can be there: addresses, ports, and ways to their replicas.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use windtunnel_model::plan::{Encapsulation, Link, Service, ServicePort};
+use windtunnel_model::{NodeId, Plan, Vertex};
+
+use super::super::address::is_edge;
+use super::super::reach::Components;
+use crate::decode::{At, Draft, ServiceDraft, is_usable};
+use crate::error::Diagnostics;
+use crate::position::Place;
+use crate::text::shorten;
+
+/// Looks at the services once all have their addresses. The origin's addresses are the service's
+/// where none is given.
+pub(in crate::resolve) fn check(found: &mut Diagnostics, draft: &Draft, plan: &mut Plan) {
+    if !found.is_clean() {
+        return;
+    }
+    if draft.services.is_empty() {
+        return;
+    }
+    take_from_origins(found, draft, plan);
+    let (owners, ways, narrow) = (owners(plan), Ways::of(plan), narrow_links(plan));
+    for (draft_of, service) in draft.services.iter().zip(&plan.services) {
+        for address in &draft_of.addresses {
+            check_address(found, (draft, plan), &owners, (draft_of, service), address);
+        }
+    }
+    if !found.is_clean() {
+        return;
+    }
+    for (draft_of, service) in draft.services.iter().zip(&plan.services) {
+        check_mtu(found, draft_of, service, (plan, &narrow));
+        check_ways(found, draft_of, service, (plan, &ways));
+    }
+    check_overlaps(found, draft, plan);
+}
+
+/// Where packets of routers get to.
+pub(super) struct Ways {
+    /// Over routers, LANs, and nodes that forward.
+    all: Components,
+    /// Over routers and LANs.
+    without_nodes: Components,
+}
+
+impl Ways {
+    pub(super) fn of(plan: &Plan) -> Ways {
+        let all = Components::of(plan, |id| plan.nodes[id.index()].forward);
+        Ways { all, without_nodes: Components::of(plan, |_| false) }
+    }
+}
+
+/// The nodes that have addresses. A router has none that a service is given.
+fn owners(plan: &Plan) -> BTreeMap<IpAddr, NodeId> {
+    plan.ports().flat_map(|(owner, it)| it.addresses().map(move |own| (own, owner))).collect()
+}
+
+fn take_from_origins(found: &mut Diagnostics, draft: &Draft, plan: &mut Plan) {
+    for (draft, service) in draft.services.iter().zip(&mut plan.services) {
+        let (Some(origin), true) = (service.origin, draft.addresses.is_empty()) else { continue };
+        let node = &plan.nodes[origin.index()];
+        let Some(first) = node.interfaces.first() else {
+            let place = draft.origin.as_ref().map_or(draft.name.place, |origin| origin.place);
+            let message = format!("origin: `{}` has no link, so it has no address", node.name);
+            found.mistake(place, message);
+            continue;
+        };
+        let only_v4 = service.encapsulation == Encapsulation::Fragment;
+        (service.v4, service.v6) = (first.v4, first.v6.filter(|_| !only_v4));
+    }
+    for (draft, service) in draft.services.iter().zip(&plan.services) {
+        let name = &draft.name;
+        if service.encapsulation != Encapsulation::Fragment {
+            continue;
+        }
+        let six = draft.addresses.iter().find(|address| address.value.is_ipv6());
+        if let Some(six) = six {
+            let message = "encapsulation: `fragment` is of IPv4 only (RFC 8200, 5)";
+            found.mistake_with_hint(six.place, message, "leave the IPv6 address out");
+        } else if service.v4.is_none() {
+            let message = format!("`{}` has no IPv4 address, which `fragment` needs", name.value);
+            found.mistake(name.place, message);
+        }
+    }
+}
+
+fn check_address(
+    found: &mut Diagnostics,
+    (file, plan): (&Draft, &Plan),
+    owners: &BTreeMap<IpAddr, NodeId>,
+    (draft, service): (&ServiceDraft, &Service),
+    address: &At<IpAddr>,
+) {
+    let (value, place) = (address.value, address.place);
+    let off = match value {
+        IpAddr::V4(_) => file.pools.v4.is_none(),
+        IpAddr::V6(_) => file.pools.v6.is_none(),
+    };
+    let message = if off {
+        format!("address: `{value}` belongs to a family that the file turns off")
+    } else if !is_usable(value) || is_edge(file, plan, value) {
+        format!("address: `{value}` is not an address that a host can have")
+    } else if let Some(owner) = owners.get(&value) {
+        if service.origin == Some(*owner) {
+            return;
+        }
+        let node = &plan.nodes[owner.index()].name;
+        let message = format!("address: `{value}` is that of `{node}`");
+        let hint = format!("with `origin: {node}` it is that of `{}`, too", draft.name.value);
+        return found.mistake_with_hint(place, message, hint);
+    } else if let Some(lan) = plan.lan_with(value) {
+        let lan = &plan.lans[lan.index()];
+        let subnet = lan.subnet(value).map(|subnet| subnet.to_string()).unwrap_or_default();
+        let name = &lan.name;
+        format!("address: `{value}` is in {subnet} of `{name}`, where nothing would answer for it")
+    } else {
+        return;
+    };
+    found.mistake(place, message);
+}
+
+/// Each address and port is one service's; services of one address have one origin.
+fn check_overlaps(found: &mut Diagnostics, draft: &Draft, plan: &Plan) {
+    let mut rows: BTreeMap<(IpAddr, ServicePort), (&str, u32)> = BTreeMap::new();
+    let mut origins: BTreeMap<IpAddr, (Option<NodeId>, &str)> = BTreeMap::new();
+    for (draft, service) in draft.services.iter().zip(&plan.services) {
+        for address in service.addresses() {
+            for port in &draft.ports {
+                let own = (service.name.as_str(), port.place.line);
+                if let Some((other, line)) = rows.insert((address, port.value), own) {
+                    let port_text = port.value;
+                    let message = format!(
+                        "ports: `{port_text}` of {address} is that of service `{other}` already, in line {line}"
+                    );
+                    found.mistake(port.place, message);
+                    return;
+                }
+            }
+            let known = origins.entry(address).or_insert((service.origin, &service.name));
+            if known.0 != service.origin {
+                let message = format!(
+                    "address: {address} is that of service `{}` too, whose origin is another one",
+                    known.1
+                );
+                let place = draft.addresses.first().map_or(draft.name.place, |it| it.place);
+                found.mistake(place, message);
+                return;
+            }
+        }
+    }
+    let (count, most) = (rows.len(), Plan::SERVICE_ROWS_MAX);
+    if count > most || plan.services.len() > Plan::SERVICES_MAX {
+        let services = (plan.services.len(), Plan::SERVICES_MAX);
+        let message = format!(
+            "services: {} with {count} addresses and ports are more than {} with {most}",
+            services.0, services.1
+        );
+        let place = draft.services.last().map_or(Place::START, |service| service.name.place);
+        found.mistake(place, message);
+    }
+}
+
+/// In a tunnel there must be room for the 1280 bytes that IPv6 needs (RFC 8200, 5).
+fn check_mtu(
+    found: &mut Diagnostics,
+    draft: &ServiceDraft,
+    service: &Service,
+    (plan, narrow): (&Plan, &[&Link]),
+) {
+    if service.v6.is_none() || service.overhead(true) == 0 {
+        return;
+    }
+    let least = TUNNEL_MTU_MIN;
+    // Where only a client is, there is no tunnel.
+    let is_inside = |vertex: Vertex| match vertex {
+        Vertex::Node(id) => plan.nodes[id.index()].forward || service.replica(id).is_some(),
+        Vertex::Router(_) | Vertex::Lan(_) => true,
+    };
+    let is_inside = |link: &&&Link| link.ends.iter().all(|end| is_inside(end.vertex));
+    let Some(link) = narrow.iter().find(is_inside) else { return };
+    let (name, mtu) = (&draft.name, mtu_of(link));
+    let message = format!(
+        "`{}` has an IPv6 address, and in a tunnel over `{}` with its MTU of {mtu} is no room \
+         for {IPV6_MTU_MIN} bytes (RFC 8200, 5)",
+        name.value, link.name
+    );
+    let hint = format!(
+        "an MTU of {least} is enough; or use `encapsulation: none`, or give it an IPv4 address only"
+    );
+    found.mistake_with_hint(name.place, message, hint);
+}
+
+/// Links that a tunnel of IPv6 may not lead over.
+fn narrow_links(plan: &Plan) -> Vec<&Link> {
+    plan.links.iter().filter(|link| mtu_of(link) < TUNNEL_MTU_MIN).collect()
+}
+
+fn mtu_of(link: &Link) -> u32 {
+    link.profiles.iter().map(|profile| profile.mtu).min().unwrap_or(u32::MAX)
+}
+
+fn check_ways(
+    found: &mut Diagnostics,
+    draft: &ServiceDraft,
+    service: &Service,
+    (plan, ways): (&Plan, &Ways),
+) {
+    for name in &draft.replicas {
+        let of_name = service.replicas.iter().filter(|replica| {
+            let node = &plan.nodes[replica.node.index()];
+            node.name == name.value || node.group == name.value
+        });
+        for replica in of_name {
+            if can_be_replica(found, (plan, ways), service, (name, replica.node)).is_none() {
+                break;
+            }
+        }
+    }
+}
+
+/// Whether packets of some redirecting router get to a node, and it has addresses for them.
+pub(super) fn can_be_replica(
+    found: &mut Diagnostics,
+    (plan, ways): (&Plan, &Ways),
+    service: &Service,
+    (name, node): (&At<String>, NodeId),
+) -> Option<()> {
+    let shown = shorten(&plan.nodes[node.index()].name);
+    let Some(first) = plan.nodes[node.index()].interfaces.first() else {
+        found.mistake(name.place, format!("`{shown}` has no link, so it can be no replica"));
+        return None;
+    };
+    let lacks = |service: bool, node: bool| service && !node;
+    if lacks(service.v4.is_some(), first.v4.is_some())
+        || lacks(service.v6.is_some(), first.v6.is_some())
+    {
+        let of = &service.name;
+        let message = format!("`{shown}` has no address of each family that `{of}` has");
+        found.mistake(name.place, message);
+        return None;
+    }
+    let passes_nodes = service.encapsulation != Encapsulation::None;
+    let components = if passes_nodes { &ways.all } else { &ways.without_nodes };
+    if service.at.iter().any(|router| components.reaches(*router, node)) {
+        return Some(());
+    }
+    let message =
+        format!("no router that redirects packets for `{}` reaches `{shown}`", service.name);
+    match passes_nodes {
+        true => found.mistake(name.place, message),
+        false => {
+            let hint = "with `encapsulation: none` only routers may be on the way";
+            found.mistake_with_hint(name.place, message, hint);
+        }
+    }
+    None
+}
+
+/// The least MTU of IPv6.
+const IPV6_MTU_MIN: u32 = 1280;
+/// The least MTU for a tunnel of IPv6.
+const TUNNEL_MTU_MIN: u32 = IPV6_MTU_MIN + Service::OVERHEAD_MAX;

@@ -1,0 +1,35 @@
+//! What `fail-over: transparent` needs of a service.
+
+use windtunnel_model::plan::{Encapsulation, FailOver, NetworkModel, Policy, Service, Transport};
+
+use crate::decode::{At, Draft, ServiceDraft};
+use crate::error::Diagnostics;
+
+/// Refuses what connections that outlive their server cannot have.
+pub(super) fn check(
+    found: &mut Diagnostics,
+    draft: &Draft,
+    service: &ServiceDraft,
+    settled: &Service,
+) {
+    let Some(At { value: FailOver::Transparent, place }) = &service.fail_over else { return };
+    let reason = if draft.model.settled != NetworkModel::Hops {
+        Some(("needs the model of hops, on one machine", "use `fail-over: new`"))
+    } else if settled.replicas.len() == 1 {
+        Some(("needs two replicas or more", "name another one, or use `fail-over: new`"))
+    } else if settled.ports.iter().all(|port| port.transport != Transport::Tcp) {
+        Some(("is for TCP, and this service has no TCP port", "use `fail-over: new`"))
+    } else if settled.policy == Policy::LeastConnections {
+        Some((
+            "gives each connection to all replicas, so that none has fewer (`least-connections`)",
+            "use another policy, such as `nearest`: it says whose output the client gets",
+        ))
+    } else if settled.encapsulation == Encapsulation::Fragment {
+        Some(("takes no fragments (`encapsulation: fragment`)", "leave `encapsulation` out"))
+    } else {
+        None
+    };
+    if let Some((reason, hint)) = reason {
+        found.mistake_with_hint(*place, format!("fail-over: `transparent` {reason}"), hint);
+    }
+}
