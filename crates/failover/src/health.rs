@@ -5,6 +5,8 @@ use windtunnel_model::{Span, Time};
 
 /// Between two probes, and two SYNs, whatever the settings say.
 const PAUSE_MIN: Span = Span::from_millis(1);
+/// The longest between two probes of a replica that answers none while no other does either.
+const PAUSE_MAX: Span = Span::from_secs(1);
 
 /// What is known of a replica's life.
 #[derive(Debug, Clone, Copy)]
@@ -113,6 +115,18 @@ impl Health {
         self.probed.map_or(first, |at| at.max(first)) + patience.max(PAUSE_MIN)
     }
 
+    /// Another has answered that had been as silent as this one: what kept both from it may be over,
+    /// and only what comes from now on says whether this one lives and goes on.
+    pub(crate) fn begin_again(&mut self, now: Time) {
+        self.apart = self.apart.map(|_| now);
+        (self.unanswered, self.probed, self.hurry) = (0, None, true);
+    }
+
+    /// Whether it has answered none of the probes that it had to.
+    pub(crate) fn is_silent(&self, detection: &Detection) -> bool {
+        self.unanswered >= detection.probes
+    }
+
     /// A SYN is sent again.
     pub(crate) fn asked_again(&mut self, now: Time) {
         self.probed = Some(now);
@@ -123,7 +137,7 @@ impl Health {
         match self.deadline(detection) {
             None => Verdict::Wait,
             Some(at) if at > now => Verdict::Wait,
-            Some(_) if self.unanswered >= detection.probes => Verdict::Silent,
+            Some(_) if self.is_silent(detection) => Verdict::Silent,
             Some(_) => Verdict::Probe,
         }
     }
@@ -133,12 +147,19 @@ impl Health {
         let apart = self.apart?;
         let first = if self.hurry { apart } else { apart + detection.patience + self.round_trip };
         Some(match self.probed {
-            Some(probed) if self.unanswered >= detection.probes => {
-                probed + detection.last_wait(self.round_trip).max(PAUSE_MIN)
-            }
+            Some(probed) if self.is_silent(detection) => probed + self.pause(detection),
             Some(probed) => first.max(probed + detection.probe_interval.max(PAUSE_MIN)),
             None => first,
         })
+    }
+
+    /// The time for the answer to the last probe that counts. Each probe beyond doubles it: these are
+    /// sent only where no other replica answers, and what keeps all silent may last.
+    fn pause(&self, detection: &Detection) -> Span {
+        let first = detection.last_wait(self.round_trip).max(PAUSE_MIN);
+        let beyond = (self.unanswered - detection.probes).min(u64::BITS - 1);
+        let doubled = first.as_nanos().saturating_mul(1 << beyond);
+        Span::from_nanos(doubled.min(PAUSE_MAX.max(first).as_nanos()))
     }
 
     /// Since when it is behind, and when that is too long: only where it has answered a probe

@@ -29,7 +29,7 @@ impl Connection {
             return;
         };
         self.active = cx.now;
-        let answers_probe = self.replicas[index].health.is_alive(cx.now);
+        let answers_probe = self.is_alive(cx, index);
         match self.phase {
             Phase::Opening { .. } => self.handle_answer(cx, index, segment),
             _ if !self.is_translating() => self.reject(cx, id, segment),
@@ -37,6 +37,16 @@ impl Connection {
             _ if segment.has(tcp::SYN) => self.repeat_handshake(cx, index),
             _ => self.take(cx, index, segment, answers_probe),
         }
+    }
+
+    /// A packet of a replica has come. Whether a probe was waiting for an answer.
+    fn is_alive(&mut self, cx: &Context<'_>, index: usize) -> bool {
+        let detection = &cx.config.detection;
+        if self.replicas[index].health.is_silent(detection) {
+            let others = self.replicas.iter_mut().filter(|other| other.health.is_silent(detection));
+            others.for_each(|other| other.health.begin_again(cx.now));
+        }
+        self.replicas[index].health.is_alive(cx.now)
     }
 
     /// A SYN-ACK again: the replica lacks what the client has answered, or the client does.

@@ -78,8 +78,9 @@ impl Hand {
         let end = self.now + time;
         let mut sent = Vec::new();
         while let Some(at) = self.machine.poll_timeout().filter(|at| *at <= end) {
-            self.now = at;
-            self.machine.handle_timeout(at);
+            // What is due at once has a time that has passed.
+            self.now = self.now.max(at);
+            self.machine.handle_timeout(self.now);
             sent.extend(self.sent());
         }
         self.now = end;

@@ -116,14 +116,52 @@ fn a_replica_that_answers_probes_is_not_taken_for_dead() {
 }
 
 #[test]
-fn where_all_are_silent_none_is_taken_for_dead() {
+fn where_all_are_silent_none_is_taken_for_dead_and_probes_become_rare() {
+    let mut hand = Hand::open(Config::default(), 2);
+    hand.client(&from_client(1, 1, b"x")).unwrap();
+    hand.replica(0, &from_replica(0, 1, 2, b""));
+    let sent = hand.wait(Span::from_secs(5));
+    // Four from 40 ms on, each 20 ms; then after 20, 40, 80, 160, 320 and 640 ms; then each second.
+    let probes = |replica| sent.iter().filter(|(to, _)| *to == Some(replica)).count();
+    assert_eq!((probes(0), probes(1)), (4 + 6 + 3, 4 + 6 + 3));
+    assert_eq!(hand.events(), []);
+    hand.replica(1, &from_replica(1, 1, 2, b""));
+    assert_eq!(hand.wait(Span::from_secs(5)), []);
+}
+
+/// Two replicas that have been silent together for five seconds, of which one now answers.
+fn after_a_shared_silence() -> Hand {
     let mut hand = Hand::open(Config::default(), 2);
     hand.client(&from_client(1, 1, b"x")).unwrap();
     hand.replica(0, &from_replica(0, 1, 2, b""));
     hand.wait(Span::from_secs(5));
-    assert_eq!(hand.events(), []);
+    hand.replica(0, &from_replica(0, 1, 2, b""));
+    hand
+}
+
+#[test]
+fn after_a_silence_of_all_each_may_answer_new_probes_before_it_is_taken_for_dead() {
+    let mut hand = after_a_shared_silence();
+    let sent = hand.wait(Span::from_millis(50));
+    let probes = sent.iter().filter(|(to, _)| *to == Some(1)).count();
+    assert_eq!(probes, 3, "at once, after 20 ms and after 40 ms");
     hand.replica(1, &from_replica(1, 1, 2, b""));
     assert_eq!(hand.wait(Span::from_secs(5)), []);
+    assert_eq!(hand.events(), []);
+    assert_eq!(hand.machine.view(hand.key()).unwrap().replicas.len(), 2);
+}
+
+#[test]
+fn a_replica_that_stays_silent_when_another_answers_again_is_expelled() {
+    let mut hand = after_a_shared_silence();
+    for _ in 0..5 {
+        hand.wait(Span::from_millis(20));
+        hand.replica(0, &from_replica(0, 1, 2, b""));
+    }
+    let silent = |what: &What| {
+        matches!(what, What::Expelled { replica: ReplicaId(1), cause: Cause::Silent, .. })
+    };
+    assert_eq!(hand.events().iter().filter(|what| silent(what)).count(), 1);
 }
 
 #[test]
