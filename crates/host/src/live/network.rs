@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use windtunnel_engine::RecordSettings;
@@ -155,12 +155,14 @@ impl Network {
         wait.recv_timeout(PATIENCE).unwrap_or_default()
     }
 
-    /// Waits until the packet loop has done what was ordered for now.
-    pub(super) fn await_orders(&self) {
+    /// Waits until the packet loop has done what was ordered for now. `false`: it has not, though it
+    /// had some time.
+    #[must_use]
+    pub(super) fn await_orders(&self) -> bool {
         let (done, wait) = channel();
         self.order(Order::Confirm { done });
         // A packet loop that has ended carries nothing.
-        let _ = wait.recv_timeout(PATIENCE);
+        wait.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Timeout)
     }
 
     /// A change took effect `at` a time: it is logged. `None`: nothing is known of it.

@@ -206,7 +206,11 @@ impl Live {
         changes
             .into_iter()
             .for_each(|change| self.service_was_seen(change, Seen { at, why: None }));
-        self.network.await_orders();
+        if !self.network.await_orders() {
+            let late = "the packet loop was too busy to withdraw replicas before their programs were killed: \
+                        clients may get resets of nodes that the file says are gone";
+            self.cx.journal.warn(late.to_owned());
+        }
     }
 
     /// Probes replicas that are due to be.

@@ -31,6 +31,10 @@ impl Live {
                 let flow = |it: &PinnedFlow| self.flow(it);
                 service.flows = seen.flows.iter().map(flow).collect();
                 service.table = seen.table.iter().map(|row| self.row(row)).collect();
+                service.flows.sort_by(|a, b| (&a.client, &a.service).cmp(&(&b.client, &b.service)));
+                let order =
+                    |row: &TableRow| (row.router.clone(), row.address.clone(), row.port.clone());
+                service.table.sort_by_cached_key(order);
                 service.table_left_out = seen.table_left_out as u64;
             }
         }
