@@ -77,3 +77,31 @@ fn replicas_on_other_machines_register_die_and_come_back_as_on_one() {
     assert!(count(0, "connections") >= 9 && count(1, "connections") >= 9, "{www}");
     until("that nothing is left", || machines.folders(1).is_empty().then_some(()));
 }
+
+#[test]
+fn replicas_on_a_machine_that_is_lost_are_lost_with_it() {
+    if is_missing(&["python3", "curl"]) {
+        return;
+    }
+    let Some(mut machines) = Machines::new(3) else { return };
+    // The nearer replica, alone on the third machine.
+    let file = FILE.replace("    pin: two\n", "    pin: three\n").replace("pin: one}", "pin: two}");
+    let mut run = machines.start(&format!("on-host-loss: continue{file}"), &[]);
+    run.wait_for("service www: s1 listens on 80/tcp");
+    run.wait_for("service www: s2 listens on 80/tcp");
+    run.wait_for_more("| s1\n");
+    machines.agent_of(2).signal("KILL");
+    run.wait_for("three is lost");
+    run.wait_for_more("| s2\n");
+    let list: Value =
+        serde_json::from_slice(&ask(&machines, &run, &["service", "list", "--json"])).unwrap();
+    let replicas = list["services"][0]["replicas"].as_array().unwrap();
+    let state = |at: usize| replicas[at]["state"].as_str().unwrap();
+    assert_eq!((state(0), state(1)), ("lost", "registered"), "{list}");
+    ask(&machines, &run, &["stop"]);
+    let outcome = run.finish();
+    assert_eq!(outcome.events("host-lost")[0]["nodes"], serde_json::json!(["s1"]));
+    let www = &outcome.report()["services"][0];
+    assert_eq!(www["replicas"][0]["state"], "lost", "{www}");
+    assert!(www["replicas"][1]["connections"].as_u64().unwrap() > 0, "{www}");
+}

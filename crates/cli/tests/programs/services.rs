@@ -1,5 +1,7 @@
 //! One address, several replicas: real servers that know nothing of it.
 
+#[path = "services/database.rs"]
+mod database;
 #[path = "services/evidence.rs"]
 mod evidence;
 #[path = "services/examples.rs"]
@@ -10,6 +12,10 @@ mod health;
 mod live;
 #[path = "services/loss.rs"]
 mod loss;
+#[path = "services/name_server.rs"]
+mod name_server;
+#[path = "services/policies.rs"]
+mod policies;
 #[path = "services/ports.rs"]
 mod ports;
 #[path = "services/tls.rs"]
@@ -18,6 +24,8 @@ mod tls;
 mod transparent;
 #[path = "services/udp.rs"]
 mod udp;
+#[path = "services/websocket.rs"]
+mod websocket;
 
 use super::support::{Lab, Live, Outcome, User, is_missing, until, users};
 
