@@ -34,8 +34,9 @@ pub use news::{FailOverNews, FailOverWhat, ReplicaFault};
 /// What is kept for the services whose connections outlive their server.
 #[derive(Debug)]
 pub(super) struct Transparent {
-    /// By service; `None`: its connections end with their replica.
-    services: Vec<Option<Held>>,
+    /// Of those services whose connections do not end with their replica, by number: with each packet
+    /// they are asked what is due, so that the others are not among them.
+    services: Vec<(u16, Held)>,
     news: News,
 }
 
@@ -80,7 +81,7 @@ pub(crate) struct Sent {
 
 impl Transparent {
     pub(super) fn new(plan: &Plan) -> Transparent {
-        let held = |service: &plan::Service| {
+        let held = |(number, service): (u16, &plan::Service)| {
             let config = Config {
                 on_loss: match service.on_loss {
                     plan::OnLoss::Reset => windtunnel_failover::OnLoss::Reset,
@@ -95,23 +96,28 @@ impl Transparent {
             // With the model of paths packets do not wait at the holder; files are refused.
             let is_held =
                 service.fail_over == FailOver::Transparent && plan.model == NetworkModel::Hops;
-            is_held.then(held)
+            is_held.then(|| (number, held()))
         };
-        Transparent { services: plan.services.iter().map(held).collect(), news: News::default() }
+        let services = (0..).zip(&plan.services).filter_map(held).collect();
+        Transparent { services, news: News::default() }
     }
 
     fn of(&self, service: u16) -> Option<&Held> {
-        self.services.get(usize::from(service))?.as_ref()
+        Some(&self.services[self.position(service)?].1)
     }
 
     fn of_mut(&mut self, service: u16) -> Option<&mut Held> {
-        self.services.get_mut(usize::from(service))?.as_mut()
+        let position = self.position(service)?;
+        Some(&mut self.services[position].1)
+    }
+
+    fn position(&self, service: u16) -> Option<usize> {
+        self.services.binary_search_by_key(&service, |(number, _)| *number).ok()
     }
 
     /// When something is due.
     pub(super) fn next(&self) -> Option<Time> {
-        let held = self.services.iter().flatten();
-        held.filter_map(|it| it.connections.poll_timeout()).min()
+        self.services.iter().filter_map(|(_, held)| held.connections.poll_timeout()).min()
     }
 }
 
@@ -285,10 +291,9 @@ impl Services {
 
     /// The next packet that the protocol sends.
     pub(crate) fn poll_sent(&mut self) -> Option<Sent> {
-        let mut services = (0u16..).zip(&mut self.transparent.services);
-        let (service, transmit) = services.find_map(|(service, held)| {
-            Some((service, held.as_mut()?.connections.poll_transmit()?))
-        })?;
+        let mut services = self.transparent.services.iter_mut();
+        let (service, transmit) = services
+            .find_map(|(service, held)| Some((*service, held.connections.poll_transmit()?)))?;
         let Transmit { place: Place(at), to, vnet, frame } = transmit;
         let (id, at) = (ServiceId(service.into()), RouterId(at));
         let to = match to {
@@ -307,8 +312,8 @@ impl Services {
 
     /// Counts a packet of the protocol for which there was no memory.
     pub(crate) fn count_unsent(&mut self, service: ServiceId) {
-        let held = self.transparent.services.get_mut(service.index());
-        if let Some(held) = held.and_then(Option::as_mut) {
+        let Ok(service) = u16::try_from(service.0) else { return };
+        if let Some(held) = self.transparent.of_mut(service) {
             held.counters.no_memory += 1;
         }
     }
@@ -329,8 +334,9 @@ impl Services {
 
     /// Does it.
     pub(crate) fn wake_held(&mut self, now: Time) {
-        for service in 0..u16::try_from(self.transparent.services.len()).unwrap_or(u16::MAX) {
-            let Some(held) = self.transparent.of_mut(service) else { continue };
+        for position in 0..self.transparent.services.len() {
+            let (service, held) = &mut self.transparent.services[position];
+            let service = *service;
             if held.connections.poll_timeout().is_some_and(|at| at <= now) {
                 held.connections.handle_timeout(now);
                 self.note_news(service);

@@ -86,8 +86,8 @@ impl Services {
     /// Counts what the protocol says of a service's connections, and keeps what is for the log.
     pub(super) fn note_news(&mut self, service: u16) {
         let transparent = &mut self.transparent;
-        let held = transparent.services.get_mut(usize::from(service));
-        let Some(held) = held.and_then(Option::as_mut) else { return };
+        let Some(position) = transparent.position(service) else { return };
+        let (_, held) = &mut transparent.services[position];
         while let Some(event) = held.connections.poll_event() {
             held.counters.note(&event);
             if let What::Opened { .. } = event.what {

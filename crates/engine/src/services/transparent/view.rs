@@ -5,12 +5,17 @@ use alloc::collections::BTreeMap;
 use windtunnel_failover::ReplicaId;
 use windtunnel_model::{NodeId, ServiceId, Time};
 
+use super::Held;
 use crate::services::{FailOverCounters, PinnedFlow, PinnedState, Services};
 
 impl Services {
+    fn held_of(&self, service: ServiceId) -> Option<&Held> {
+        self.transparent.of(u16::try_from(service.0).ok()?)
+    }
+
     /// What was counted of a service; `None`: its connections end with their replica.
     pub(crate) fn fail_over(&self, service: ServiceId) -> Option<FailOverCounters> {
-        let held = self.transparent.services[service.index()].as_ref()?;
+        let held = self.held_of(service)?;
         let counted = held.connections.counters();
         let output = [counted.output_too_far, counted.output_gaps, counted.output_full];
         Some(FailOverCounters {
@@ -31,8 +36,7 @@ impl Services {
         now: Time,
         service: ServiceId,
     ) -> impl Iterator<Item = PinnedFlow> + '_ {
-        let held = self.transparent.services.get(service.index()).and_then(Option::as_ref);
-        let connections = held.into_iter().flat_map(|held| {
+        let connections = self.held_of(service).into_iter().flat_map(|held| {
             held.connections.keys().filter_map(|key| Some((*key, held.connections.view(*key)?)))
         });
         connections.filter(|(_, view)| !view.is_over).filter_map(move |(key, view)| {
@@ -50,8 +54,7 @@ impl Services {
     /// How many of these connections each replica takes part in.
     pub(in crate::services) fn held_by_replica(&self, service: ServiceId) -> BTreeMap<NodeId, u64> {
         let mut counts = BTreeMap::new();
-        let held = self.transparent.services.get(service.index()).and_then(Option::as_ref);
-        let Some(held) = held else { return counts };
+        let Some(held) = self.held_of(service) else { return counts };
         let views = held.connections.keys().filter_map(|key| held.connections.view(*key));
         for view in views.filter(|view| !view.is_over) {
             for ReplicaId(node) in view.replicas {
