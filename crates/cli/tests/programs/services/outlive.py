@@ -40,7 +40,8 @@ def answer(connection):
 
 
 def serve():
-    listener = socket.create_server((HOST, PORT))
+    family = socket.AF_INET6 if ":" in HOST else socket.AF_INET
+    listener = socket.create_server((HOST, PORT), family=family)
     while True:
         threading.Thread(target=answer, args=(listener.accept()[0],), daemon=True).start()
 

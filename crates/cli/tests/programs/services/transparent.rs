@@ -109,6 +109,40 @@ fn a_download_survives_a_cut_that_is_not_reported() {
     });
 }
 
+/// Downloads of a changed file, whose nearer server's node is killed.
+fn survives_in(change: impl Fn(String) -> String, server: &str) {
+    for lab in labs() {
+        lab.write("outlive.py", include_str!("outlive.py"));
+        let text = change(with(server, &format!("fetch www 80 {BYTES}")));
+        let mut live = lab.start(&text);
+        wait_for(&mut live, &["near", "far"]);
+        wait_for_line(&live, 0, "begun");
+        happen(&live, "{node: near, do: kill}");
+        let (outcome, _) = finish_download(live);
+        outcome.assert_conserved();
+        let report = report(&outcome);
+        assert_eq!((&report["promoted"], &report["lost"]), (&1.into(), &0.into()), "{report}");
+    }
+}
+
+#[test]
+fn a_download_over_ipv6_survives_the_kill_of_its_servers_node() {
+    let server = format!("\"{}\"", SERVER.replace("0.0.0.0", "::"));
+    survives_in(|text| text.replace("ipv6: false", "ipv4: false"), &server);
+}
+
+#[test]
+fn a_download_survives_the_kill_of_a_server_on_the_clients_own_lan() {
+    let link = "links:\n  - {between: [near, paris], name: edge, latency: 1ms}\n";
+    let on_lan = "lans: {office: {}}\nlinks:\n  - {between: [near, office], latency: 1ms}\n  \
+                  - {between: [paris, office]}\n";
+    let change = |text: String| {
+        assert!(text.contains(link), "{text}");
+        text.replace(link, on_lan).replace("[c, paris]", "[c, office]")
+    };
+    survives_in(change, SERVER);
+}
+
 #[test]
 fn a_talk_goes_on_without_a_line_lost_or_repeated() {
     for death in ["{node: near, do: kill}", "{node: far, do: kill}"] {
