@@ -41,9 +41,12 @@ pub(crate) struct Arguments {
     /// List all requests
     #[arg(long, conflicts_with = "request", env = "WINDTUNNEL_ALL", value_parser = FalseyValueParser::new())]
     all: bool,
+    /// Explain only requests of flows that this node began
+    #[arg(long, value_name = "NODE", conflicts_with = "request", env = "WINDTUNNEL_CLIENT")]
+    client: Option<String>,
     /// Say instead how long bytes took between programs and the wire, and what the stacks made of
     /// the programs' writes: sizes and spacing of both
-    #[arg(long, conflicts_with_all = ["request", "all"], env = "WINDTUNNEL_LAYERS", value_parser = FalseyValueParser::new())]
+    #[arg(long, conflicts_with_all = ["request", "all", "client"], env = "WINDTUNNEL_LAYERS", value_parser = FalseyValueParser::new())]
     layers: bool,
     #[command(flatten)]
     format: Format,
@@ -64,7 +67,13 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         (None, true) => Choice::All,
         (None, false) => Choice::Slowest(arguments.slowest),
     };
-    let report = Report::of(&arguments.run.load()?, choice);
+    let client = arguments.client.as_deref();
+    let report = Report::of(&arguments.run.load()?, choice, client);
+    if let Some(client) = client.filter(|_| report.requests_in_all == 0) {
+        let text = format!("the run has no request of the node `{client}`");
+        let hint = "`windtunnel explain --all` lists those of all nodes that were recorded";
+        return Err(Failure::new(Exit::Usage, text).hint(hint));
+    }
     if let (Some((flow, number)), true) = (arguments.request, report.requests.is_empty()) {
         let text = format!("the run has no request {flow}:{number}");
         let hint = "`windtunnel explain --all` lists them";

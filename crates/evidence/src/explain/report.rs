@@ -130,14 +130,17 @@ pub enum Choice {
 }
 
 impl Report {
-    /// Explains the requests of a run.
+    /// Explains the requests of a run; with `client` only those of flows that this node began.
     #[must_use]
-    pub fn of(evidence: &Evidence, choice: Choice) -> Report {
+    pub fn of(evidence: &Evidence, choice: Choice, client: Option<&str>) -> Report {
         let (lanes, ends) = history::lanes(evidence);
         let (mut requests, mut problems) = (Vec::new(), Vec::new());
         for flow in history::histories(evidence) {
-            let name = || flow_name(evidence, &evidence.flows()[flow.flow as usize]);
-            if !matches!(evidence.flows()[flow.flow as usize].protocol, TCP | UDP) {
+            let known = &evidence.flows()[flow.flow as usize];
+            let name = || flow_name(evidence, known);
+            if !matches!(known.protocol, TCP | UDP)
+                || !client.is_none_or(|it| is_of(evidence, known, it))
+            {
                 continue;
             }
             if !flow.is_joined {
@@ -167,6 +170,12 @@ impl Report {
 fn unread(flow: u32, name: &str, messages: u64) -> String {
     let noun = if messages == 1 { "message" } else { "messages" };
     format!("flow {flow} ({name}): {messages} {noun} not read when recording ended")
+}
+
+/// Whether a node began a flow.
+fn is_of(evidence: &Evidence, flow: &Flow, client: &str) -> bool {
+    let node = flow.from.and_then(|end| end.node);
+    node.and_then(|node| evidence.name_of(node)) == Some(client)
 }
 
 fn flow_name(evidence: &Evidence, flow: &Flow) -> String {

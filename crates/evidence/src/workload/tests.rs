@@ -121,7 +121,7 @@ fn a_refused_connection_is_one_that_recording_saw_from_the_beginning() {
         engine.push(packet(Kind::Delivered, at + 100, 1, flags, [0, 0, lane, 100]));
     }
     let files = [file(header(), &[(CLIENT, defined(1900, A, B, &calls)), (ENGINE, engine)])];
-    let report = Report::of(&load(&files), Choice::All);
+    let report = Report::of(&load(&files), Choice::All, None);
     assert_eq!(report.problems, Vec::<String>::new());
     assert_eq!(report.requests.len(), 1);
     assert_eq!(report.requests[0].duration_ns, 500);

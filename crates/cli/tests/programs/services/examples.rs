@@ -52,11 +52,19 @@ fn all_five_systems_in_one_run_a_flooded_small_replica_serves_when_the_nearest_d
         let replicas = &report["services"][0]["replicas"];
         assert_eq!(replicas[0]["state"], "lost", "{report}");
         let folder = outcome.path("");
-        let explained = ["explain", folder.to_str().unwrap(), "--json"];
+        let explained =
+            ["explain", folder.to_str().unwrap(), "--client", "client-1", "-n", "1", "--json"];
         let explained = lab.windtunnel(&explained).output().unwrap();
         assert!(explained.status.success(), "{explained:?}");
-        let text = String::from_utf8(explained.stdout).unwrap();
-        assert!(text.contains("transit"), "the slowest read crossed the transit: {text}");
+        let explained: serde_json::Value = serde_json::from_slice(&explained.stdout).unwrap();
+        let slowest = &explained["requests"][0];
+        let client = slowest["client"].as_str().unwrap();
+        assert!(client.starts_with("client-1:"), "{slowest}");
+        let parts = slowest["parts"].as_array().unwrap();
+        let crosses = |part: &serde_json::Value| part["lane"]["link"] == "transit";
+        assert!(parts.iter().any(crosses), "the slowest read crossed the transit: {slowest}");
+        let sum: u64 = parts.iter().map(|part| part["ns"].as_u64().unwrap()).sum();
+        assert_eq!(sum, slowest["duration_ns"], "{slowest}");
         outcome.assert_conserved();
     }
 }
