@@ -100,6 +100,22 @@ impl Pool {
         Some(buf)
     }
 
+    /// A frame of at most `room` bytes, of which `write` says how many it has written; `None` where
+    /// it writes none, or where there is no memory.
+    pub(crate) fn write(
+        &mut self,
+        room: usize,
+        write: impl FnOnce(&mut [u8]) -> Option<usize>,
+    ) -> Option<PacketBuf> {
+        let mut buf = self.take(room)?;
+        let Some(len) = write(&mut buf) else {
+            self.give(buf);
+            return None;
+        };
+        buf.truncate(len);
+        Some(buf)
+    }
+
     /// Takes a buffer back.
     #[inline]
     pub(crate) fn give(&mut self, buf: PacketBuf) {

@@ -301,12 +301,7 @@ fn ip_header(frame: &[u8], overhead: u32) -> u16 {
 /// One fragment; `None` where there is no memory.
 fn fragment_of(packet: &Packet, mtu: u32, index: u32, work: &mut Work) -> Option<Packet> {
     let room = usize::try_from(mtu).ok()?.min(packet.frame().len()) + ethernet::HEADER_LEN;
-    let mut buf = work.pool.take(room)?;
-    let Some(len) = fragment::write(packet.frame(), mtu, index, &mut buf) else {
-        work.pool.give(buf);
-        return None;
-    };
-    buf.truncate(len);
+    let buf = work.pool.write(room, |buf| fragment::write(packet.frame(), mtu, index, buf))?;
     let header = vnet::Header::default();
     let shape = Shape::of(&buf, &header);
     let shape = shape.longer(packet.tunnel.map_or(0, |tunnel| tunnel.overhead));

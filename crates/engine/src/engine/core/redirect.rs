@@ -192,13 +192,9 @@ impl Core {
     }
 
     fn send_reset(&mut self, now: Time, id: RouterId, reset: &Reset) {
-        let Some(mut buf) = self.work.pool.take(reset::FRAME_LEN) else { return };
-        let Some(len) = reset.write(&mut buf) else { return self.work.pool.give(buf) };
-        buf.truncate(len);
-        let header = vnet::Header::default();
-        let shape = Shape::of(&buf, &header);
-        let mut packet = Packet::new(buf, header, shape, now, &mut self.work.pool);
-        packet.tag = self.tag(now, &packet);
+        let written = self.work.pool.write(reset::FRAME_LEN, |buf| reset.write(buf));
+        let Some(buf) = written else { return };
+        let packet = self.own_packet(now, buf);
         self.originate(now, id, packet);
     }
 }

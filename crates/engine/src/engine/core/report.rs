@@ -7,6 +7,7 @@ use windtunnel_wire::packet::Info;
 use windtunnel_wire::{flow, vnet};
 
 use super::Core;
+use crate::buffer::PacketBuf;
 use crate::chain::TooBig;
 use crate::packet::{Packet, Shape};
 use crate::services::Redirection;
@@ -114,50 +115,31 @@ impl Core {
     /// Passes on what a router on the way of a tunnel says about the outer packet: the sender of
     /// the inner one gets it (RFC 2003, 4). Whether it was such a message.
     pub(super) fn relay(&mut self, now: Time, id: RouterId, packet: &Packet) -> bool {
-        let relayed =
-            self.work.pool.take(packet.frame().len()).and_then(|mut buf| {
-                match icmp::relay(packet.frame(), &mut buf) {
-                    Some(len) => {
-                        buf.truncate(len);
-                        Some(buf)
-                    }
-                    None => {
-                        self.work.pool.give(buf);
-                        None
-                    }
-                }
-            });
+        let frame = packet.frame();
+        let relayed = self.work.pool.write(frame.len(), |buf| icmp::relay(frame, buf));
         let Some(buf) = relayed else { return false };
-        let header = vnet::Header::default();
-        let shape = Shape::of(&buf, &header);
-        let mut message = Packet::new(buf, header, shape, now, &mut self.work.pool);
-        message.tag = self.tag(now, &message);
+        let message = self.own_packet(now, buf);
         self.routers[id.index()].icmp_sent += 1;
         self.originate(now, id, message);
         true
+    }
+
+    /// A packet of a router's own.
+    pub(super) fn own_packet(&mut self, now: Time, buf: PacketBuf) -> Packet {
+        let header = vnet::Header::default();
+        let shape = Shape::of(&buf, &header);
+        let mut packet = Packet::new(buf, header, shape, now, &mut self.work.pool);
+        packet.tag = self.tag(now, &packet);
+        packet
     }
 
     fn message(&mut self, now: Time, reply: Reply, about: &Packet) -> Option<Packet> {
         let quoted = about.first_segment(&mut self.work.pool);
         let original = quoted.as_deref().unwrap_or(about.frame());
         let pool = &mut self.work.pool;
-        let message = pool.take(MESSAGE_LEN_MAX).and_then(|mut buf| {
-            match icmp::write_error(&reply, original, &mut buf) {
-                Some(len) => {
-                    buf.truncate(len);
-                    let vnet = vnet::Header::default();
-                    let shape = Shape::of(&buf, &vnet);
-                    Some(Packet::new(buf, vnet, shape, now, pool))
-                }
-                None => {
-                    pool.give(buf);
-                    None
-                }
-            }
-        });
+        let message = pool.write(MESSAGE_LEN_MAX, |buf| icmp::write_error(&reply, original, buf));
         quoted.into_iter().for_each(|buf| self.work.pool.give(buf));
-        let mut message = message?;
-        message.tag = self.tag(now, &message);
+        let mut message = self.own_packet(now, message?);
         // What a replica sent in a service's name: the error is for it, not for the address.
         let sender = about.origin.filter(|port| self.services.ends_at(*port));
         message.aim = sender.filter(|_| self.is_in_name_of_service(about.frame()));

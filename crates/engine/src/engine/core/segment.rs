@@ -4,9 +4,9 @@ use core::net::IpAddr;
 
 use windtunnel_model::{LanId, Lane, RouterId, Time};
 use windtunnel_wire::arp::{self, Message};
+use windtunnel_wire::ethernet;
 use windtunnel_wire::icmp::{self, NEIGHBOUR_FRAME_LEN, Neighbour};
 use windtunnel_wire::packet::Info;
-use windtunnel_wire::{ethernet, vnet};
 
 use super::Core;
 use crate::counters::DropReason;
@@ -270,10 +270,7 @@ impl Core {
         };
         let Some(len) = write(&mut buf) else { return self.work.pool.give(buf) };
         buf.truncate(len);
-        let header = vnet::Header::default();
-        let shape = Shape::of(&buf, &header);
-        let mut packet = Packet::new(buf, header, shape, now, &mut self.work.pool);
-        packet.tag = self.tag(now, &packet);
+        let packet = self.own_packet(now, buf);
         self.offer(now, lane, packet);
     }
 

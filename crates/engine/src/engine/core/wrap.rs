@@ -88,12 +88,8 @@ impl Core {
         let Some(outer) = outer else { return Err(packet) };
         self.wrapped = self.wrapped.wrapping_add(1);
         let room = packet.frame().len() + ipip::header_len(outer.source.is_ipv6());
-        let Some(mut buf) = self.work.pool.take(room) else { return Err(packet) };
-        let Some(len) = ipip::wrap(packet.frame(), &outer, &mut buf) else {
-            self.work.pool.give(buf);
-            return Err(packet);
-        };
-        buf.truncate(len);
+        let wrapped = self.work.pool.write(room, |buf| ipip::wrap(packet.frame(), &outer, buf));
+        let Some(buf) = wrapped else { return Err(packet) };
         packet.tunnel = None;
         packet.rewrite(buf, vnet::Header::default(), &mut self.work.pool);
         Ok(packet)
@@ -121,20 +117,9 @@ impl Core {
     }
 
     fn hand_out_inner(&mut self, now: Time, lane: Lane, mut packet: Packet) {
-        let inner =
-            self.work.pool.take(packet.frame().len()).and_then(|mut buf| {
-                match ipip::unwrap(packet.frame(), &mut buf) {
-                    Some(len) => {
-                        buf.truncate(len);
-                        Some(buf)
-                    }
-                    None => {
-                        self.work.pool.give(buf);
-                        None
-                    }
-                }
-            });
-        // What is no packet inside is the kernel's to judge.
+        let frame = packet.frame();
+        let inner = self.work.pool.write(frame.len(), |buf| ipip::unwrap(frame, buf));
+        // The kernel judges what has no packet inside.
         let Some(buf) = inner else { return self.hand_out(now, lane, packet) };
         let header = vnet::Header::default();
         packet.shape = Shape::of(&buf, &header);
@@ -143,7 +128,7 @@ impl Core {
     }
 }
 
-/// Does something with each segment of a packet; those for which there is no memory are gone.
+/// Does something with each segment of a packet; those that have no memory are dropped.
 fn for_each_segment(core: &mut Core, packet: Packet, mut each: impl FnMut(&mut Core, Packet)) {
     let mut rest = Some(packet);
     while let Some(packet) = rest.take() {
