@@ -56,6 +56,13 @@ class Run:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
+def node(name, code, words=(), more=""):
+    """A node of a scenario that runs Python code with these arguments; `more`: its other keys, below four spaces."""
+    text = "\n".join("        " + line for line in code.strip("\n").splitlines())
+    arguments = "".join(f"      - \"{word}\"\n" for word in words)
+    return f"  {name}:\n    {more}\n    run:\n      - {sys.executable}\n      - -c\n      - |\n{text}\n{arguments}"
+
+
 def busy_seconds():
     """Processor time of the whole machine since some moment, to the microsecond; None: the kernel does not say.
 
