@@ -14,8 +14,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use windtunnel_engine::{NetworkChange, ReplicaCounters};
 use windtunnel_model::plan::{
-    Encapsulation, FailOver, OnLoss, Plan, Policy, Replica, Service, ServiceChange, ServicePort,
-    ServiceUpdate,
+    Encapsulation, Plan, Replica, Service, ServiceChange, ServicePort, ServiceUpdate,
 };
 use windtunnel_model::{NodeId, RouterId, ServiceId, Span};
 use windtunnel_wire::{build, tcp, vnet};
@@ -53,22 +52,12 @@ pub(crate) fn network() -> Plan {
 
 /// 80/tcp and 53/udp of the two addresses, of which `near` and `far` are replicas.
 pub(crate) fn service() -> Service {
-    let replica = |node| Replica { node: NodeId(node), weight: 1 };
     Service {
-        name: "www".to_owned(),
         v4: Some(V4),
         v6: Some(V6),
         ports: vec![port("80/tcp"), port("53/udp")],
-        origin: None,
-        replicas: vec![replica(NEAR), replica(FAR)],
         at: (0..3).map(RouterId).collect(),
-        policy: Policy::Nearest,
-        health: None,
-        fail_over: FailOver::New,
-        on_loss: OnLoss::Silent,
-        encapsulation: Encapsulation::Clamp,
-        tcp_idle: Service::TCP_IDLE,
-        udp_idle: Service::UDP_IDLE,
+        ..Service::new("www", [NEAR, FAR].map(NodeId))
     }
 }
 

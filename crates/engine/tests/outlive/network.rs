@@ -2,9 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use windtunnel_model::plan::{
-    Encapsulation, FailOver, OnLoss, Plan, Policy, Replica, Service, ServicePort,
-};
+use windtunnel_model::plan::{FailOver, OnLoss, Plan, Service, ServicePort};
 use windtunnel_model::{LinkProfile, NodeId, RouterId, Span};
 
 use crate::support::{Topology, delayed};
@@ -48,22 +46,13 @@ pub(crate) fn network_of(profile: &LinkProfile) -> Plan {
 
 /// 80/tcp and 53/udp, replicated on `near` and `far`.
 pub(crate) fn service() -> Service {
-    let replica = |node| Replica { node: NodeId(node), weight: 1 };
     Service {
-        name: "www".to_owned(),
         v4: Some(V4),
-        v6: None,
         ports: ["80/tcp", "53/udp"].map(port).to_vec(),
-        origin: None,
-        replicas: vec![replica(NEAR), replica(FAR)],
         at: (0..3).map(RouterId).collect(),
-        policy: Policy::Nearest,
-        health: None,
         fail_over: FailOver::Transparent,
         on_loss: OnLoss::Reset,
-        encapsulation: Encapsulation::Clamp,
-        tcp_idle: Service::TCP_IDLE,
-        udp_idle: Service::UDP_IDLE,
+        ..Service::new("www", [NEAR, FAR].map(NodeId))
     }
 }
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 use tempfile::TempDir;
-use windtunnel_model::plan::{Encapsulation, FailOver, OnLoss, Policy, Replica, Service};
+use windtunnel_model::plan::Service;
 use windtunnel_model::{NodeId, Plan, RouterId, Time};
 use windtunnel_node::{ChannelError, Reply, Request, Spawn};
 use windtunnel_routing::Routes;
@@ -188,19 +188,10 @@ pub(super) fn programs(context: &Context) -> Programs {
 /// Node 0 is its replica.
 pub(super) fn service() -> Service {
     Service {
-        name: "www".to_owned(),
         v4: Some("10.1.0.80".parse().unwrap()),
         v6: Some("fd01::80".parse().unwrap()),
         ports: vec!["80/tcp".parse().unwrap()],
-        origin: None,
-        replicas: vec![Replica { node: NodeId(0), weight: 1 }],
         at: vec![RouterId(0)],
-        policy: Policy::Nearest,
-        health: None,
-        fail_over: FailOver::New,
-        on_loss: OnLoss::Silent,
-        encapsulation: Encapsulation::Clamp,
-        tcp_idle: Service::TCP_IDLE,
-        udp_idle: Service::UDP_IDLE,
+        ..Service::new("www", [NodeId(0)])
     }
 }

@@ -143,6 +143,28 @@ pub enum Encapsulation {
 }
 
 impl Service {
+    /// A service on these nodes, with what holds where a file says no more. It has no address, port
+    /// or router yet.
+    #[must_use]
+    pub fn new(name: &str, replicas: impl IntoIterator<Item = NodeId>) -> Service {
+        Service {
+            name: name.into(),
+            v4: None,
+            v6: None,
+            ports: Vec::new(),
+            origin: None,
+            replicas: replicas.into_iter().map(|node| Replica { node, weight: 1 }).collect(),
+            at: Vec::new(),
+            policy: Policy::default(),
+            health: None,
+            fail_over: FailOver::default(),
+            on_loss: OnLoss::default(),
+            encapsulation: Encapsulation::default(),
+            tcp_idle: Service::TCP_IDLE,
+            udp_idle: Service::UDP_IDLE,
+        }
+    }
+
     /// Time after which a TCP connection is forgotten, where the file says nothing (RFC 5382, REQ-5).
     pub const TCP_IDLE: Span = Span::from_secs(2 * 3600 + 4 * 60);
     /// Time after which a UDP flow is forgotten, where the file says nothing

@@ -73,31 +73,19 @@ fn table_of(service: ServiceId) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use windtunnel_model::Span;
     use windtunnel_model::id::RouterId;
-    use windtunnel_model::plan::{Encapsulation, FailOver, OnLoss, Policy, Replica};
     use windtunnel_routing::Routes;
 
     use super::*;
     use crate::testing::two_homed_plan;
 
     fn service(address: &str, ports: &[&str], replicas: &[u32]) -> Service {
-        let replica = |node: &u32| Replica { node: NodeId(*node), weight: 1 };
         Service {
-            name: "www".to_owned(),
             v4: address.parse().ok(),
             v6: address.parse().ok(),
             ports: ports.iter().map(|port| port.parse().unwrap()).collect(),
-            origin: None,
-            replicas: replicas.iter().map(replica).collect(),
             at: vec![RouterId(0)],
-            policy: Policy::Nearest,
-            health: None,
-            fail_over: FailOver::New,
-            on_loss: OnLoss::Silent,
-            encapsulation: Encapsulation::Clamp,
-            tcp_idle: Service::TCP_IDLE,
-            udp_idle: Span::from_secs(30),
+            ..Service::new("www", replicas.iter().copied().map(NodeId))
         }
     }
 

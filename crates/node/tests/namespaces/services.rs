@@ -2,7 +2,7 @@
 
 use windtunnel_model::Plan;
 use windtunnel_model::id::{NodeId, RouterId};
-use windtunnel_model::plan::{Encapsulation, FailOver, OnLoss, Policy, Replica, Service};
+use windtunnel_model::plan::{Replica, Service};
 use windtunnel_routing::Routes;
 
 use crate::Case;
@@ -17,20 +17,11 @@ pub(crate) const CASES: &[Case] = &[
 
 fn with_service(mut plan: Plan, replicas: &[u32]) -> Plan {
     plan.services.push(Service {
-        name: "www".to_owned(),
         v4: Some("10.1.0.80".parse().unwrap()),
         v6: Some("fd00:1::80".parse().unwrap()),
         ports: ["80/tcp", "53/udp"].iter().map(|port| port.parse().unwrap()).collect(),
-        origin: None,
-        replicas: replicas.iter().map(|node| Replica { node: NodeId(*node), weight: 1 }).collect(),
         at: vec![RouterId(0)],
-        policy: Policy::Nearest,
-        health: None,
-        fail_over: FailOver::New,
-        on_loss: OnLoss::Silent,
-        encapsulation: Encapsulation::Clamp,
-        tcp_idle: Service::TCP_IDLE,
-        udp_idle: Service::UDP_IDLE,
+        ..Service::new("www", replicas.iter().copied().map(NodeId))
     });
     plan
 }
