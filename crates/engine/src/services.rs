@@ -203,7 +203,7 @@ impl Services {
     }
 
     /// What becomes of a packet at a router; pins its flow where that is new. Asking twice about
-    /// one packet is no mistake. `aim` is the replica that it is known to be for already.
+    /// one packet is harmless. `aim` is the replica that it is known to be for already.
     pub(crate) fn redirect(
         &mut self,
         now: Time,

@@ -19,7 +19,7 @@ impl Engine {
     /// this service, or if that depends on the flow (policies `hash` and `weighted`).
     ///
     /// # Panics
-    /// If there is no such row.
+    /// If the row does not exist.
     pub fn choice(&mut self, row: usize, router: RouterId) -> Option<NodeId> {
         assert!(row < self.core.services.table_len(), "there is no row {row}");
         self.core.choice(u16::try_from(row).ok()?, router)

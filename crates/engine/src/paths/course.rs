@@ -145,7 +145,7 @@ impl Core {
         }
         let before_tunnel = lanes.len();
         let end = lanes.last().map(|lane| self.network.end(*lane));
-        // Where routes lead past the redirector now, this course is no packet's any more.
+        // Where routes lead past the redirector now, no packet takes this course.
         if end == Some(End::Router(tunnel.start)) {
             self.extend(&mut lanes, course.target, None, hash, None);
         }

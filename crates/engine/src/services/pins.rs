@@ -66,7 +66,7 @@ pub(super) struct Key {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum State {
-    /// There is no flow here.
+    /// The place is empty.
     Free,
     /// TCP: the client has sent SYNs only.
     Opening,
@@ -197,7 +197,7 @@ impl Pins {
         }
     }
 
-    /// Adds a pin for a flow that has none. `None`: there is no room; [`Pins::victim`] makes some.
+    /// Adds a pin for a flow that has none. `None`: the table is full; [`Pins::victim`] frees a place.
     pub(super) fn insert(&mut self, pin: Pin) -> Option<u32> {
         if self.len() >= self.capacity {
             return None;

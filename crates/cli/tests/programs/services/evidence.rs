@@ -60,7 +60,7 @@ fn the_report_has_what_each_replica_got_and_the_summary_a_line() {
         let served = outcome.output("c").lines().filter(|line| line.starts_with("new s1")).count();
         assert!(number(s1, "connections") >= u64::try_from(served).unwrap(), "{www}");
         assert_eq!((number(s2, "connections"), number(s3, "connections")), (0, 0), "{www}");
-        // The programs' end with the run is no change of the service.
+        // Programs that end with the run do not change the service.
         for replica in [s1, s2, s3] {
             assert_eq!((number(replica, "registrations"), number(replica, "withdrawals")), (1, 0));
         }

@@ -94,7 +94,7 @@ fn routes_that_lead_around_change_the_nearest() {
     let mut net = world_of(plan.build(), own);
     assert_eq!(net.ask(&syn(1)), [NEAR]);
     assert_eq!(net.engine.choice(0, RouterId(0)), Some(NodeId(NEAR)));
-    // r1–r2 is cut: there is no way by the routes as they are, then one over r3.
+    // r1–r2 is cut: the routes as they are lead nowhere, the new ones over r3.
     net.set_up(1_000 * MS, up(3), false);
     assert_eq!(net.ask(&syn(2)), [FAR]);
     net.apply(3_000 * MS, &NetworkChange::Reroute);
