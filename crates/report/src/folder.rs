@@ -63,13 +63,13 @@ impl Document {
     pub fn of(groups: &[RunGroup], options: &Options) -> Result<Document, ReportError> {
         let count: usize = groups.iter().map(|group| group.runs.len()).sum();
         let cells_max = options.page_bytes_max / count.max(1) / CELL_BYTES_MIN;
-        let (mut runs, mut facts) = (Vec::new(), Vec::new());
+        let (mut runs, mut facts): (Vec<Run>, Vec<Facts>) = (Vec::new(), Vec::new());
         for (index, group) in groups.iter().enumerate() {
-            for folder in &group.runs {
+            for (number, folder) in (1..).zip(&group.runs) {
                 let (run, fact) = read::run(folder, cells_max, options)?;
                 let label = match group.runs.len() {
                     1 => group.name.clone(),
-                    _ => format!("{} #{}", group.name, facts.len() + 1),
+                    _ => format!("{} #{number}", group.name),
                 };
                 runs.push(Run { group: index, label, ..run });
                 facts.push(fact);

@@ -85,7 +85,12 @@ impl Table {
         let mut values = row[end + 1..].split(|byte| *byte == b',');
         // A sample ends at its time, a little after a tenth of a second.
         let sample = (time_ns + SAMPLE_NS / 2) / SAMPLE_NS;
-        let bin = sample.saturating_sub(1) / self.series.samples_per_bin;
+        let index = sample.saturating_sub(1);
+        // One row far away makes bins wide, and no large table.
+        while index / self.series.samples_per_bin >= as_u64(self.cells_max.max(1)) {
+            self.series.halve();
+        }
+        let bin = index / self.series.samples_per_bin;
         let bin = usize::try_from(bin)
             .ok()
             .filter(|bin| *bin < BINS_MAX)
@@ -160,6 +165,10 @@ fn put(lane: &mut LaneSeries, column: Column, bin: usize, value: u64) {
         values.resize(bin + 1, 0);
     }
     values[bin] = join(values[bin], value);
+}
+
+fn as_u64(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
 }
 
 /// The next comma.
@@ -254,6 +263,18 @@ mod tests {
         assert!(series.samples_per_bin >= 4, "{}", series.samples_per_bin);
         assert_eq!(lane.delivered_bytes.iter().sum::<u64>(), 40_000 * 40_001 / 2);
         assert_eq!(lane.queue_max_packets.iter().max(), Some(&40_000));
+    }
+
+    #[test]
+    fn a_row_far_away_makes_bins_wide_and_no_large_table() {
+        let mut text = format!("{COLUMNS}\n").into_bytes();
+        let row = Row { delivered_bytes: 5, ..Row::default() };
+        row.write_line(&mut text, 100_000_000, "ocean", "a-b");
+        row.write_line(&mut text, 30_000_000_000_000_000, "ocean", "a-b");
+        let series = read(&String::from_utf8(text).unwrap(), 1000).unwrap();
+        let lane = series.lanes[0].as_ref().unwrap();
+        assert!(lane.delivered_bytes.len() <= 1000, "{}", lane.delivered_bytes.len());
+        assert_eq!(lane.delivered_bytes.iter().sum::<u64>(), 10);
     }
 
     #[test]
