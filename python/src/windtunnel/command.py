@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import selectors
 import shlex
 import signal
 from collections.abc import Mapping, Sequence
@@ -168,6 +167,8 @@ class _Exchange:
         self._process = process
         self._input = memoryview(input or b"")
         self._read: dict[IO[bytes], bytearray] = {}
+        import selectors
+
         self._selector = selectors.DefaultSelector()
         if process.stdin is not None:
             if self._input:

@@ -74,11 +74,10 @@ class Connection:
     def until_closed(self) -> None:
         """Waits for the end of the run, with which connections end."""
         with interruptible(self.close), self._lock:
-            try:
+            with contextlib.suppress(errors.NoRun):
                 while True:
                     self._read()
-            except errors.NoRun:
-                return
+            self._socket.close()
 
     def close(self) -> None:
         """Ends the connection; a thread that waits for an answer gets none."""

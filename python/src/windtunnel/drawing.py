@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -70,7 +69,7 @@ def svg(vertices: Sequence[Vertex], edges: Sequence[Edge]) -> str:
         (x1, y1), (x2, y2) = places[edge.a], places[edge.b]
         parts.append(
             f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" '
-            f'stroke="currentColor" stroke-opacity=".45"><title>{html.escape(edge.text)}'
+            f'stroke="currentColor" stroke-opacity=".45"><title>{escaped(edge.text)}'
             "</title></line>"
         )
         if len(edges) <= 12:
@@ -92,7 +91,7 @@ def _mark(kind: str, x: float, y: float) -> str:
 def _text(x: float, y: float, text: str, opacity: float) -> str:
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle" opacity="{opacity}">'
-        f"{html.escape(text)}</text>"
+        f"{escaped(text)}</text>"
     )
 
 
@@ -150,3 +149,10 @@ def _fit(places: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
         )
         for x, y in places
     ]
+
+
+def escaped(text: str) -> str:
+    """A text for HTML, also in an attribute."""
+    for letter, name in (("&", "amp"), ("<", "lt"), (">", "gt"), ('"', "quot"), ("'", "#39")):
+        text = text.replace(letter, f"&{name};")
+    return text

@@ -624,9 +624,7 @@ Wf2q = TypedDict(
 Probability = str
 Amount = Union[Probability, int]
 Count = Union[CountBounds, int]
-DisciplineName = Literal[
-    "drop-tail", "drop-head", "codel", "red", "pie", "pi2", "fq-codel", "fair", "wf2q"
-]
+DisciplineName = Literal["drop-tail", "drop-head", "codel", "red", "pie", "pi2", "fq-codel", "fair", "wf2q"]
 Discipline = Union[DisciplineForm, DisciplineName]
 PlainRate = str
 DiskShares = Union[Disk, PlainRate]

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
 from windtunnel import control, errors, program
@@ -218,14 +217,14 @@ def _made(out: PathLike) -> str:
 def _new_folder(name: str) -> str:
     """`runs/NAME-DATE-TIME`, as the command makes it."""
     stem = time.strftime(f"{name}-%Y%m%d-%H%M%S")
-    runs = Path("runs").resolve()
-    runs.mkdir(exist_ok=True)
+    runs = os.path.abspath("runs")
+    os.makedirs(runs, exist_ok=True)
     number = 1
     while True:
-        folder = runs / (stem if number == 1 else f"{stem}-{number}")
+        folder = os.path.join(runs, stem if number == 1 else f"{stem}-{number}")
         try:
-            folder.mkdir()
-            return str(folder)
+            os.mkdir(folder)
+            return folder
         except FileExistsError:
             number += 1
 

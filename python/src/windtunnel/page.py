@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import html
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from windtunnel import drawing, errors, program
+from windtunnel.drawing import escaped
 
 if TYPE_CHECKING:
     from windtunnel.results import Results
@@ -56,18 +56,18 @@ def cell(results: Results) -> str:
     try:
         verdict = results.verdict
     except errors.NoReport:
-        return f"<p>The run in <code>{html.escape(results.folder)}</code> goes on.</p>"
+        return f"<p>The run in <code>{escaped(results.folder)}</code> goes on.</p>"
     head = _banner(verdict.text, "#1a7f37" if verdict else "#b35900")
     try:
         return head + _frame(results.folder)
     except errors.NotSupported as error:
-        why = html.escape(str(error)).replace("\n", "<br>")
+        why = escaped(str(error)).replace("\n", "<br>")
         return f"{head}{drawing.of_plan(results.plan)}<p>No report: {why}</p>"
 
 
 def _banner(text: str, colour: str) -> str:
     style = f"border-left:4px solid {colour};padding:2px 8px;margin:0 0 8px"
-    return f'<p style="{style}"><b>{html.escape(text)}</b></p>'
+    return f'<p style="{style}"><b>{escaped(text)}</b></p>'
 
 
 def _frame(folder: str) -> str:
@@ -77,7 +77,7 @@ def _frame(folder: str) -> str:
         path = os.path.join(place, "report.html")
         write([folder], path)
         with open(path, encoding="utf-8") as file:
-            document = html.escape(file.read(), quote=True)
+            document = escaped(file.read())
     style = f"width:100%;height:{HEIGHT_PX}px;border:1px solid #8886"
     # Without access to the notebook's page.
     return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{document}"></iframe>'

@@ -10,9 +10,7 @@ import json
 import os
 import subprocess
 import sys
-import sysconfig
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Optional, Union
 
 from windtunnel import errors
@@ -158,9 +156,11 @@ def _find() -> str:
 def _places() -> Iterator[str]:
     """Folders of scripts: of this environment, of the user, beside a folder that `pip --target`
     was given; then those of `PATH`."""
+    import sysconfig
+
     yield sysconfig.get_path("scripts")
     yield sysconfig.get_path("scripts", scheme=f"{os.name}_user")
-    yield str(Path(__file__).resolve().parent.parent / "bin")
+    yield os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bin")
     yield os.path.dirname(sys.executable)
     yield from os.environ.get("PATH", os.defpath).split(os.pathsep)
 

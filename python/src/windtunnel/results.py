@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Optional, Union, cast, overload
 
 from windtunnel import errors, events, page, program, tables
@@ -33,12 +32,11 @@ class Results:
     def report(self) -> Report:
         """`run.json`, once the run is over."""
         try:
-            text = Path(self.folder, "run.json").read_bytes()
+            return cast("Report", self._json("run.json"))
         except FileNotFoundError:
             raise errors.NoReport(
                 f"{self.folder} has no run.json", "the run goes on, or it was killed"
             ) from None
-        return cast("Report", json.loads(text))
 
     @property
     def verdict(self) -> Verdict:
@@ -52,8 +50,7 @@ class Results:
     @cached_property
     def plan(self) -> dict[str, Any]:
         """`plan.json`: the scenario resolved, with names, addresses and defaults."""
-        text = Path(self.folder, "plan.json").read_bytes()
-        return cast("dict[str, Any]", json.loads(text))
+        return cast("dict[str, Any]", self._json("plan.json"))
 
     @property
     def name(self) -> str:
@@ -73,12 +70,14 @@ class Results:
     def output(self, node: str, stream: str = "stdout", number: Optional[int] = None) -> str:
         """What a node's program has written; `number`: which of several."""
         name = stream if number is None else f"{stream}.{number}"
-        file = Path(self.folder, "nodes", node, name)
-        if not file.exists():
-            there = sorted(os.listdir(file.parent)) if file.parent.is_dir() else []
+        folder = os.path.join(self.folder, "nodes", node)
+        try:
+            with open(os.path.join(folder, name), errors="replace") as file:
+                return file.read()
+        except FileNotFoundError:
+            there = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
             hint = f"there are {', '.join(there)}" if there else "it has no programs"
-            raise errors.UsageError(f"node {node} has no {name}", hint)
-        return file.read_text(errors="replace")
+            raise errors.UsageError(f"node {node} has no {name}", hint) from None
 
     @waits
     def explain(
@@ -168,6 +167,10 @@ class Results:
         """Serves the page of the run on loopback, until the returned process is ended; its
         address is the first line that the process writes."""
         return page.serve(self.folder, options)
+
+    def _json(self, name: str) -> Any:
+        with open(os.path.join(self.folder, name), "rb") as file:
+            return json.load(file)
 
     def _repr_html_(self) -> str:
         return page.cell(self)

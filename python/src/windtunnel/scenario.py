@@ -146,9 +146,7 @@ class File(Scenario):
         try:
             return drawing.of_document(self.to_dict())
         except errors.NotSupported:
-            import html
-
-            return f"<pre>{html.escape(self.to_yaml())}</pre>"
+            return f"<pre>{drawing.escaped(self.to_yaml())}</pre>"
 
     def __repr__(self) -> str:
         return f"<File {self.path}>"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Optional, Union
@@ -66,6 +64,8 @@ def frame(rows: Rows, kind: str) -> Union[pandas.DataFrame, polars.DataFrame]:
 
 
 def _csv(folder: str, name: str) -> Rows:
+    import csv
+
     try:
         with open(os.path.join(folder, name), encoding="utf-8", newline="") as file:
             text = file.read()
@@ -73,7 +73,7 @@ def _csv(folder: str, name: str) -> Rows:
         return []
     # A last line that has no end was cut when the run was killed.
     whole = text[: text.rfind("\n") + 1]
-    head, *lines = csv.reader(io.StringIO(whole))
+    head, *lines = csv.reader(whole.splitlines())
     columns = [_column([line[at] for line in lines]) for at in range(len(head))]
     return [dict(zip(head, values)) for values in zip(*columns)]
 
