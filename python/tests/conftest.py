@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -70,7 +69,7 @@ def two() -> windtunnel.Network:
 
 
 @pytest.fixture
-def plugin(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.Pytester]:
+def plugin(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """A project whose pytest has the plugin by its entry point, as after an installation."""
     installed = pytester.mkdir("site") / "windtunnel-0.1.0.dist-info"
     installed.mkdir()
@@ -78,7 +77,7 @@ def plugin(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Iterat
     entry = "[pytest11]\nwindtunnel = windtunnel.pytest_plugin\n"
     (installed / "entry_points.txt").write_text(entry)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(SOURCE), str(installed.parent)]))
-    yield pytester
+    return pytester
 
 
 @pytest.fixture

@@ -164,7 +164,7 @@ def test_an_assertion_that_fails_stays_a_failure(project: pytest.Pytester):
     done.stdout.fnmatch_lines(["*AssertionError: mine*", "*NOT FAITHFUL, PASSED*"])
 
 
-REPEATED = f"""
+REPEATED = """
 import os, pytest
 
 @pytest.fixture(scope="module")
@@ -185,7 +185,7 @@ def windtunnel_network():
     # The bound of the first attempts cannot be kept.
     start = net.run
     net.run = lambda **options: start(
-        **{{**options, "max_lateness": "1ns" if count < LATE_ATTEMPTS else "1s"}})
+        **{**options, "max_lateness": "1ns" if count < LATE_ATTEMPTS else "1s"})
     return net
 
 @pytest.mark.windtunnel(attempts=3)

@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import os
 import warnings
-from typing import IO, TYPE_CHECKING, Any, Optional
+from typing import IO, TYPE_CHECKING, Any, Optional, Union
 
 from windtunnel import errors
 from windtunnel.report import Verdict
@@ -22,28 +22,28 @@ if TYPE_CHECKING:
 class Judgement:
     """What became of the runs of a test: the worst of them counts."""
 
-    def __init__(self, runs: list[Run]) -> None:
-        self._verdicts: list[tuple[Run, Optional[Verdict]]] = []
+    def __init__(self, ended: list[tuple[Run, Union[Verdict, errors.WindtunnelError]]]) -> None:
+        self._ended = ended
         self.error: Optional[errors.WindtunnelError] = None
-        for run in runs:
+        for _, outcome in ended:
             try:
-                verdict = run.verdict
-                self._verdicts.append((run, verdict))
-                verdict.check()
+                if isinstance(outcome, errors.WindtunnelError):
+                    raise outcome
+                outcome.check()
             except errors.WindtunnelError as error:
-                self._take(error)
-                if isinstance(error, errors.NoReport):
-                    self._verdicts.append((run, None))
+                # What failed is worse than what is not to be believed.
+                if self.error is None or isinstance(self.error, errors.NotFaithful):
+                    self.error = error
 
     @property
     def is_disturbed(self) -> bool:
         """Whether another attempt may be better."""
-        return any(it is not None and it.disturbed for _, it in self._verdicts)
+        return any(isinstance(it, Verdict) and it.disturbed for _, it in self._ended)
 
     @property
     def text(self) -> str:
         """The verdicts."""
-        return "; ".join(str(verdict or "no report") for _, verdict in self._verdicts)
+        return "; ".join(str(outcome) for _, outcome in self._ended)
 
     def is_test_failed(self, raised: Any) -> bool:
         """Whether the exception of a test's call is the test's own, and not this judgement's."""
@@ -52,20 +52,24 @@ class Judgement:
     def sections(self) -> list[tuple[str, str]]:
         """What is shown of each run with a failure: its verdict, its folder, its report."""
         return [
-            (f"windtunnel run {run.name}", "\n".join(_lines(run, verdict)))
-            for run, verdict in self._verdicts
+            (f"windtunnel run {run.name}", "\n".join(_lines(run, outcome)))
+            for run, outcome in self._ended
         ]
 
-    def _take(self, error: errors.WindtunnelError) -> None:
-        is_worse = isinstance(self.error, errors.NotFaithful)
-        if self.error is None or is_worse:
-            self.error = error
+
+def _ended(run: Run) -> Union[Verdict, errors.WindtunnelError]:
+    """How a run has ended: its verdict, or why there is none."""
+    try:
+        run.__exit__(None, None, None)
+        return run.verdict
+    except errors.WindtunnelError as error:
+        return error
 
 
-def _lines(run: Run, verdict: Optional[Verdict]) -> list[str]:
-    lines = [str(verdict or "the run has left no report"), f"run folder: {run.folder}"]
+def _lines(run: Run, outcome: Union[Verdict, errors.WindtunnelError]) -> list[str]:
+    lines = [str(outcome), f"run folder: {run.folder}"]
     path = os.path.join(run.folder, "report.html")
-    if verdict is not None and not verdict:
+    if isinstance(outcome, Verdict) and not outcome:
         # The program may have no `report`; the folder has everything.
         with contextlib.suppress(errors.WindtunnelError):
             if not os.path.exists(path):
@@ -116,12 +120,8 @@ class Runs:
         with warnings.catch_warnings():
             # It is an outcome here.
             warnings.simplefilter("ignore", errors.NotFaithfulWarning)
-            for run in self._runs:
-                # One that has failed has no report, which is judged.
-                with contextlib.suppress(errors.WindtunnelError):
-                    run.__exit__(None, None, None)
+            self._ended = Judgement([(run, _ended(run)) for run in self._runs])
         self._release()
-        self._ended = Judgement(self._runs)
         return self._ended
 
     def _acquire(self) -> None:

@@ -32,6 +32,7 @@ UNFAITHFUL = "unfaithful"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options."""
     group = parser.getgroup("windtunnel", "tests on emulated networks")
     group.addoption(
         "--windtunnel-allow-unfaithful",
@@ -51,6 +52,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    """The marker, and the category in JUnit files."""
     config.addinivalue_line(
         "markers",
         "windtunnel(file, attempts=1, **options): the fixture `run` is a live run of this file; "
@@ -146,6 +148,9 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]
         judgement = runs.end() if runs is not None else None
         if judgement is not None:
             pyfuncitem.stash[_JUDGEMENT] = judgement
+            # In the JUnit file. Of several attempts, the last counts.
+            others = [it for it in pyfuncitem.user_properties if it[0] != "windtunnel"]
+            pyfuncitem.user_properties[:] = [*others, ("windtunnel", judgement.text)]
             for title, text in judgement.sections():
                 pyfuncitem.add_report_section("call", title, text)
         # A failed assertion of the test says more than the run does.
@@ -167,10 +172,10 @@ def _raise(judgement: Judgement, config: pytest.Config) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Marks the report of a test whose run is not to be believed, and that has no other fault."""
     report = yield
     judgement = item.stash.get(_JUDGEMENT, None)
     if call.when == "call" and judgement is not None:
-        report.user_properties.append(("windtunnel", judgement.text))
         is_own = report.passed or not judgement.is_test_failed(call.excinfo)
         if isinstance(judgement.error, errors.NotFaithful) and is_own:
             # The attribute travels from xdist's workers with the report.
@@ -199,7 +204,7 @@ def _attempt(
     item: pytest.Item, nextitem: Optional[pytest.Item], is_last: bool
 ) -> Optional[list[pytest.TestReport]]:
     """The reports of an attempt; `None` if the next one counts."""
-    from _pytest.runner import call_and_report, show_test_item
+    from _pytest.runner import call_and_report
 
     with contextlib.suppress(AttributeError):
         item._initrequest()  # type: ignore[attr-defined]
@@ -209,11 +214,8 @@ def _attempt(
     if _JUDGEMENT in item.stash:
         del item.stash[_JUDGEMENT]
     reports = [call_and_report(item, "setup", log=False)]
-    if reports[0].passed:
-        if item.config.getoption("setupshow", False):
-            show_test_item(item)
-        if not item.config.getoption("setuponly", False):
-            reports.append(call_and_report(item, "call", log=False))
+    if reports[0].passed and not item.config.getoption("setuponly", False):
+        reports.append(call_and_report(item, "call", log=False))
     judgement = item.stash.get(_JUDGEMENT, None)
     is_repeated = not is_last and judgement is not None and judgement.is_disturbed
     # Fixtures of the module and the session stay for the next attempt: the next to be set up is
@@ -231,6 +233,7 @@ def pytest_report_teststatus(report: Any) -> Any:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Shows what was not faithful, as pytest shows failures."""
     reports = terminalreporter.getreports(UNFAITHFUL)
     if not reports:
         return
@@ -239,7 +242,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.write_sep("_", report.head_line or report.nodeid, yellow=True)
         terminalreporter.write_line(report.windtunnel_text)
         for title, text in report.sections:
-            if title.startswith("windtunnel"):
+            if "windtunnel run" in title:
                 terminalreporter.write_sep("-", title)
                 terminalreporter.write_line(text)
 
