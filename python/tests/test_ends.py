@@ -46,7 +46,7 @@ def test_an_exception_ends_the_run_and_is_not_replaced(two: windtunnel.Network, 
 def test_a_run_that_ends_by_itself_is_waited_for(tmp_path: Path):
     net = one([sys.executable, "-c", "import time; time.sleep(0.2)"])
     with net.run(out=tmp_path / "run", max_lateness="1s") as run:
-        with pytest.raises(windtunnel.TimeoutExpired, match="goes on after 0.01 s"):
+        with pytest.raises(windtunnel.TimeoutExpired, match="goes on after"):
             run.wait(timeout=0.01)
         assert run.wait().passed
     assert run.report["ended"] == "every program has exited"

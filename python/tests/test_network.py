@@ -157,7 +157,7 @@ def test_check_gives_the_paths(two: windtunnel.Network):
     ]
 
 
-def test_a_mistake_in_code_has_the_place_of_the_call():
+def test_a_mistake_in_code_has_the_place_of_the_call(tmp_path: Path):
     net = windtunnel.Network("bad")
     net.node("a")
     net.node("b")
@@ -169,7 +169,7 @@ def test_a_mistake_in_code_has_the_place_of_the_call():
     assert (error.file, error.line, error.column) == (__file__, line, 1)
     assert error.message and "latency: `5` has no unit" in str(error)
     with pytest.raises(windtunnel.ScenarioError, match=f"{Path(__file__).name}:{line}:1: latency"):
-        net.run()
+        net.run(out=tmp_path / "run")
 
 
 def test_a_mistake_in_a_file_has_line_column_and_hint(tmp_path: Path):

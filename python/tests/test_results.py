@@ -6,7 +6,6 @@ import html
 import subprocess
 import sys
 import typing
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,9 +18,7 @@ pytestmark = pytest.mark.usefixtures("namespaces")
 
 
 @pytest.fixture(scope="module")
-def results(
-    tmp_path_factory: pytest.TempPathFactory, namespaces: None
-) -> Iterator[windtunnel.Results]:
+def results(tmp_path_factory: pytest.TempPathFactory, namespaces: None) -> windtunnel.Results:
     net = windtunnel.Network("done", duration="20s")
     net.node("client", run="ping -c 3 -i 0.2 server", pids=100)
     net.node("server")
@@ -33,7 +30,7 @@ def results(
     folder = tmp_path_factory.mktemp("done") / "run"
     with net.run(out=folder, record="engine,tcp", max_lateness="1s") as run:
         run.wait(60)
-    yield windtunnel.open(folder)
+    return windtunnel.open(folder)
 
 
 def test_the_report_has_typed_fields(results: windtunnel.Results):

@@ -174,7 +174,11 @@ def start(source: Source, out: Optional[PathLike], show: bool, options: Mapping[
     Raises:
         WindtunnelError: there is no run; its mistakes are those of the scenario, the machine …
     """
-    folder = _new_folder(source.name) if out is None else _made(out)
+    try:
+        folder = _new_folder(source.name) if out is None else _made(out)
+    except OSError as error:
+        text = f"cannot make the run folder {error.filename}: {error.strerror}"
+        raise errors.MachineError(text, "name another one with `out`") from error
     with Watch(folder, CREATED | MODIFIED) as watch:
         child = Child(source, folder, show, options)
         try:

@@ -143,9 +143,28 @@ class Node:
                 return node
         raise errors.UsageError(f"{self.name} is a group", "ask for the status of a member")
 
+    @waits
+    def wait_ready(self) -> None:
+        """Waits until each of its programs has been ready once: by its `ready`, or else as soon as
+        it has started. How long that may take is for `ready` to say."""
+        waiting = set(range(len(self._plan.get("programs", []))))
+        with self.run.events() as events:
+            while waiting and (event := next(events, None)) is not None:
+                if event.get("node") == self.name and event.kind == self._ready_kind(event):
+                    waiting.discard(event["program"])
+        if waiting:
+            raise errors.NoRun(f"the run ended before {self.name} was ready")
+
     def output(self, stream: str = "stdout", number: Optional[int] = None) -> str:
         """What its program has written until now; `number`: which of several."""
         return self.run.output(self.name, stream, number)
+
+    def _ready_kind(self, event: Event) -> Optional[str]:
+        """The event that says that the program of an event is ready."""
+        if "program" not in event:
+            return None
+        has_condition = self._plan["programs"][event["program"]].get("ready")
+        return "program-ready" if has_condition else "program-started"
 
     def _do(self, verb: str) -> list[Event]:
         return self.run.do({"node": self.name, "do": verb})
