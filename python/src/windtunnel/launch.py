@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         measure_overhead: bool
         pcap: Union[str, Sequence[str]]
         junit: PathLike
+        report: bool
         verbose: bool
         hosts: Union[str, Sequence[str]]
         ssh: str

@@ -38,10 +38,10 @@ def need(verb: str) -> None:
         raise errors.NotSupported(f"{program.path()} has no `{verb}`", "use a newer windtunnel")
 
 
-def write(folders: Sequence[str], path: str) -> None:
+def write(folders: Sequence[str], path: str, options: Mapping[str, Any]) -> None:
     """Writes the report of runs as one HTML file."""
     need("report")
-    program.output("report", *folders, output=path)
+    program.output("report", *folders, output=path, **options)
 
 
 def serve(folder: str, options: Mapping[str, Any]) -> subprocess.Popen[str]:
@@ -75,7 +75,7 @@ def _frame(folder: str) -> str:
 
     with tempfile.TemporaryDirectory(prefix="windtunnel-") as place:
         path = os.path.join(place, "report.html")
-        write([folder], path)
+        write([folder], path, {})
         with open(path, encoding="utf-8") as file:
             document = escaped(file.read())
     style = f"width:100%;height:{HEIGHT_PX}px;border:1px solid #8886"

@@ -147,21 +147,25 @@ class Results:
         return self.frame("flows", kind)
 
     @waits
-    def report_html(self, path: PathLike) -> None:
-        """Writes the report of the run as one HTML file."""
-        page.write([self.folder], os.fspath(path))
+    def report_html(self, path: PathLike, /, **options: Any) -> None:
+        """Writes the report of the run as one HTML file; `options` are those of
+        `windtunnel report`."""
+        page.write([self.folder], os.fspath(path), options)
 
     @waits
     def plot(
         self,
         path: PathLike,
+        /,
         what: Union[str, Sequence[str]] = "throughput",
-        link: Optional[str] = None,
+        link: Union[str, Sequence[str], None] = None,
+        **options: Any,
     ) -> None:
-        """Draws what links did to an SVG, PNG or PDF file."""
+        """Draws what links did to an SVG, PNG or PDF file; `options` are those of
+        `windtunnel plot`, such as `size` and `title`."""
         chosen = what if isinstance(what, str) else ",".join(what)
         page.need("plot")
-        program.output("plot", self.folder, what=chosen, link=link, output=path)
+        program.output("plot", self.folder, what=chosen, link=link, output=path, **options)
 
     def web(self, **options: Any) -> subprocess.Popen[str]:
         """Serves the page of the run on loopback, until the returned process is ended; its
@@ -179,7 +183,7 @@ class Results:
         return f"<{type(self).__name__} {self.folder}>"
 
 
-def compare(runs: Sequence[Union[Results, PathLike]], path: PathLike) -> None:
+def compare(runs: Sequence[Union[Results, PathLike]], path: PathLike, /, **options: Any) -> None:
     """Lays runs over each other in one HTML report."""
     folders = [run.folder if isinstance(run, Results) else os.fspath(run) for run in runs]
-    page.write(folders, os.fspath(path))
+    page.write(folders, os.fspath(path), options)

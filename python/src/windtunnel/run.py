@@ -238,11 +238,13 @@ class Run(Results):
             return
         try:
             self.stop()
-        except KeyboardInterrupt:
-            # Like a second Ctrl-C: programs that ignore the first are killed.
+        except BaseException as failure:
             self._child.end()
-            self._child.end()
-            self._child.wait()
+            if isinstance(failure, KeyboardInterrupt):
+                # Like a second Ctrl-C: programs that ignore the first are killed.
+                self._child.end()
+            with contextlib.suppress(errors.WindtunnelError):
+                self._child.wait()
             raise
         finally:
             self._disconnect()
