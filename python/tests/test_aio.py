@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 import windtunnel
+from windtunnel.aio import in_thread
+from windtunnel.watch import CREATED, Watch, until_ready
 
 pytestmark = pytest.mark.usefixtures("namespaces")
 
@@ -44,20 +46,22 @@ def test_errors_are_those_of_the_call(two: windtunnel.Network, tmp_path: Path):
 
 
 def test_a_cancelled_command_is_ended(two: windtunnel.Network, tmp_path: Path):
-    code = "import signal; print('up', flush=True); signal.pause()"
+    hold = "import fcntl, signal; file = open('lock', 'w'); fcntl.flock(file, fcntl.LOCK_EX)\n"
+    (tmp_path / "there").mkdir()
 
     async def main() -> None:
         async with two.run_async(out=tmp_path / "run", max_lateness="1s") as run:
-            task = asyncio.create_task(run["paris"].exec.aio([sys.executable, "-c", code]))
-            async for event in run.events():
-                if event.kind == "executed":
-                    break
+            code = f"{hold}open('there/up', 'w'); signal.pause()"
+            command = run["paris"].exec.aio([sys.executable, "-c", code], cwd=tmp_path)
+            with Watch(tmp_path / "there", CREATED) as watch:
+                task = asyncio.create_task(command)
+                await in_thread(lambda: until_ready(watch.fileno()))
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            # Once it has ended, no process of the node has its words.
-            gone = "while pgrep -f [s]ignal.pause >/dev/null; do :; done"
-            await run["paris"].exec.aio(["sh", "-c", gone], timeout=20)
+            # The lock is free once it has ended.
+            after = [sys.executable, "-c", hold]
+            await run["paris"].exec.aio(after, cwd=tmp_path, timeout=20, check=True)
 
     asyncio.run(main())
 

@@ -18,6 +18,8 @@ from windtunnel.run import Run
 
 pytestmark = pytest.mark.usefixtures("namespaces")
 
+HOLD = "import fcntl, signal; file = open('lock', 'w'); fcntl.flock(file, fcntl.LOCK_EX);"
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory, namespaces: None) -> Iterator[Run]:
@@ -92,14 +94,13 @@ def test_both_streams_can_be_one(run: Run):
         assert process.communicate() == (b"a\nb\n", b"")
 
 
-def test_a_closed_process_is_ended(run: Run):
-    trap = ["sh", "-c", "trap 'exit 0' HUP; echo up; while :; do sleep 60 & wait; done"]
-    with run["paris"].popen(trap) as process:
+def test_a_closed_process_is_ended(run: Run, tmp_path: Path):
+    hold = HOLD + "print('up', flush=True); signal.pause()"
+    with run["paris"].popen([sys.executable, "-c", hold], cwd=tmp_path) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"up\n"
-        pid = process.pid
-    # It has ended once no process of the node has its number.
-    run["paris"].exec(["sh", "-c", f"while [ -e /proc/{pid} ]; do :; done"], timeout=10)
+    # The lock is free once it has ended.
+    run["paris"].exec([sys.executable, "-c", HOLD], cwd=tmp_path, timeout=20, check=True)
 
 
 def test_a_link_changes_at_once_and_both_ways(run: Run):

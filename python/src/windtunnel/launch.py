@@ -10,11 +10,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
 from windtunnel import control, errors, program
 from windtunnel.aio import interruptible
-from windtunnel.watch import CREATED, MODIFIED, Deadline, Interrupter, Watch, until_ready
+from windtunnel.watch import (
+    CREATED,
+    MODIFIED,
+    Deadline,
+    Interrupter,
+    Watch,
+    process_descriptor,
+    until_ready,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import TypedDict
@@ -63,8 +71,10 @@ class Child:
 
     def __init__(self, source: Source, folder: str, show: bool, options: Mapping[str, Any]) -> None:
         self.folder = folder
-        self._stdout = os.memfd_create("windtunnel-stdout")
-        self._stderr = os.memfd_create("windtunnel-stderr")
+        import tempfile
+
+        self._stdout: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
+        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         words = program.arguments(
             "run", source.file or "-", out=folder, json=True, quiet=not show, **_as_flags(options)
         )
@@ -76,7 +86,7 @@ class Child:
             cwd=source.folder,
         )
         self._guard = _Guard(self._child.pid)
-        self._ended = os.pidfd_open(self._child.pid)
+        self._ended = process_descriptor(self._child.pid)
         self.report: Optional[dict[str, Any]] = None
         if self._child.stdin is not None:
             # A child that has ended says why.
@@ -134,7 +144,7 @@ class Child:
     def _conclude(self) -> None:
         stdout, stderr = _text(self._stdout), _text(self._stderr)
         os.close(self._ended)
-        self._stdout = self._stderr = self._ended = -1
+        self._ended = -1
         self._guard.dismiss()
         with contextlib.suppress(ValueError):
             written = json.loads(stdout)
@@ -257,7 +267,7 @@ def _has_line(file: str) -> bool:
         return False
 
 
-def _text(descriptor: int) -> str:
-    with open(descriptor, "rb") as file:
+def _text(file: IO[bytes]) -> str:
+    with file:
         file.seek(0)
         return file.read().decode(errors="replace")

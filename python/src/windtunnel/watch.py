@@ -80,6 +80,20 @@ def until_ready(*descriptors: int, deadline: Optional[Deadline] = None) -> list[
     return [descriptor for descriptor, _ in poll.poll(left)]
 
 
+def process_descriptor(pid: int) -> int:
+    """A descriptor that is readable when a child has ended (pidfd_open(2))."""
+    if hasattr(os, "pidfd_open"):
+        return os.pidfd_open(pid)
+    # Pythons that are built for old C libraries lack it; its number is that of all machines.
+    import ctypes
+
+    descriptor: int = ctypes.CDLL(None, use_errno=True).syscall(434, pid, 0)
+    if descriptor < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "pidfd_open")
+    os.set_inheritable(descriptor, False)
+    return descriptor
+
+
 class Interrupter:
     """A descriptor that becomes readable when another thread asks for it."""
 
