@@ -145,6 +145,14 @@ def test_nothing_is_left_of_a_process_that_is_ended(number: signal.Signals, tmp_
     assert (tmp_path / "run/run.json").exists()
 
 
+def test_a_run_can_show_what_happens(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    with one("echo hello").run(out=tmp_path / "run", show=True) as run:
+        run.wait()
+    shown = capfd.readouterr().err
+    assert "the run begins" in shown
+    assert "a | hello" in shown
+
+
 def test_stop_need_not_wait(tmp_path: Path):
     with one("sleep 600").run(out=tmp_path / "run") as run:
         run.stop(wait=False)

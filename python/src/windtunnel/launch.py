@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Optional, Union
@@ -70,9 +69,9 @@ class Child:
     """A process of `windtunnel run`, and its end."""
 
     def __init__(self, source: Source, folder: str, show: bool, options: Mapping[str, Any]) -> None:
-        self.folder = folder
         import tempfile
 
+        self.folder = folder
         self._stdout: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         words = program.arguments(
@@ -82,7 +81,7 @@ class Child:
             words,
             stdin=subprocess.DEVNULL if source.text is None else subprocess.PIPE,
             stdout=self._stdout,
-            stderr=sys.stderr if show else self._stderr,
+            stderr=None if show else self._stderr,
             cwd=source.folder,
         )
         self._guard = _Guard(self._child.pid)
