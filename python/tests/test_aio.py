@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 import windtunnel
+from windtunnel import control, launch
 from windtunnel.aio import in_thread
 from windtunnel.watch import CREATED, Watch, until_ready
 
@@ -76,6 +78,34 @@ def test_a_cancelled_start_leaves_no_run(two: windtunnel.Network, tmp_path: Path
 
     asyncio.run(main())
     assert str(tmp_path / "run") not in [run.folder for run in windtunnel.runs()]
+
+
+def test_a_run_that_began_too_late_for_its_task_is_ended(
+    two: windtunnel.Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    begun, go = threading.Event(), threading.Event()
+    start = launch.start
+
+    def start_and_wait(*arguments: object) -> launch.Child:
+        child = start(*arguments)  # type: ignore[arg-type]
+        begun.set()
+        go.wait()
+        return child
+
+    monkeypatch.setattr(launch, "start", start_and_wait)
+
+    async def main() -> None:
+        task = asyncio.create_task(two.run.aio(out=tmp_path / "run"))
+        await in_thread(begun.wait)
+        task.cancel()
+        await asyncio.sleep(0)  # the task is cancelled now
+        go.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    assert (tmp_path / "run/run.json").exists()
+    assert not control.is_live(tmp_path / "run")
 
 
 def test_events_come_while_they_happen_until_the_end(two: windtunnel.Network, tmp_path: Path):

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Callable, Generic, Optional, TypeVar, ove
 R = TypeVar("R")
 S = TypeVar("S")
 if TYPE_CHECKING:
+    import asyncio
+
     from typing_extensions import Concatenate, ParamSpec, Self
 
     P = ParamSpec("P")
@@ -115,25 +117,11 @@ async def in_thread(function: Callable[[], R]) -> R:
     context = contextvars.copy_context()
     context.run(_INTERRUPT.set, interrupt)
 
-    def conclude(result: Optional[R], error: Optional[BaseException]) -> None:
-        if future.done():
-            return
-        if error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(result)  # type: ignore[arg-type]
-
     def work() -> None:
-        result, error = None, None
-        try:
-            result = context.run(function)
-        except BaseException as raised:  # the awaiting task gets it
-            # A coroutine cannot end with it.
-            is_stop = isinstance(raised, StopIteration)
-            error = RuntimeError("the end of an iteration") if is_stop else raised
+        conclude = functools.partial(_conclude, future, *_outcome(context, function))
         # A loop that is closed has none that awaits.
         with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(conclude, result, error)
+            loop.call_soon_threadsafe(conclude)
 
     threading.Thread(target=work, name="windtunnel", daemon=True).start()
     try:
@@ -141,6 +129,31 @@ async def in_thread(function: Callable[[], R]) -> R:
     except asyncio.CancelledError:
         interrupt.set()
         await asyncio.wait([future])
-        if future.exception() is not None:
-            pass  # it is what the interruption made of the call
+        # An exception is what the interruption made of the call. A result that came all the same
+        # belongs to no caller: a run is ended, for example.
+        abandon = None if future.exception() else getattr(future.result(), "_abandon", None)
+        if abandon is not None:
+            await in_thread(abandon)
         raise
+
+
+def _outcome(
+    context: contextvars.Context, function: Callable[[], R]
+) -> tuple[Optional[R], Optional[BaseException]]:
+    try:
+        return context.run(function), None
+    except StopIteration:  # a future takes all but this
+        return None, RuntimeError("the end of an iteration")
+    except BaseException as raised:  # the awaiting task gets it
+        return None, raised
+
+
+def _conclude(
+    future: asyncio.Future[R], result: Optional[R], error: Optional[BaseException]
+) -> None:
+    if future.done():
+        return
+    if error is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(result)  # type: ignore[arg-type]

@@ -231,6 +231,10 @@ class Run(Results):
     async def __aexit__(self, kind: Any, error: Any, trace: Any) -> None:
         await in_thread(lambda: self._leave(error))
 
+    def _abandon(self) -> None:
+        """Ends a run that the task which has started it does not get any more."""
+        self._leave(errors.ControlError("the run was abandoned"))
+
     def _leave(self, error: Optional[BaseException]) -> None:
         """Ends a run that this process has started; one that it only asks goes on."""
         if self._child is None:
