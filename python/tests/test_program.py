@@ -69,7 +69,7 @@ def test_without_a_program_the_error_says_what_to_do(monkeypatch: pytest.MonkeyP
 def test_the_release_is_that_of_the_crates():
     text = (ROOT / "Cargo.toml").read_text()
     assert f'version = "{windtunnel.__version__}"' in text
-    assert f'version = "{windtunnel.__version__}"' in (ROOT / "python/pyproject.toml").read_text()
+    assert f'version = "{windtunnel.__version__}"' in (ROOT / "pyproject.toml").read_text()
 
 
 def test_each_documented_exit_code_has_its_exception():
