@@ -104,6 +104,13 @@ def test_each_verb_of_the_program_has_something_here():
     assert set(windtunnel.verbs) - there <= {"report", "plot", "web", "edit"}
 
 
+def test_verbs_are_found_where_colours_are_forced(monkeypatch: pytest.MonkeyPatch):
+    there = page.verbs()
+    for name in ("CLICOLOR_FORCE", "FORCE_COLOR"):
+        monkeypatch.setenv(name, "1")
+    assert page.verbs() == there
+
+
 @pytest.mark.parametrize("verb", windtunnel.verbs)
 def test_what_a_verb_is_here_exists(verb: str):
     owner, _, name = windtunnel.verbs[verb].rpartition(".")

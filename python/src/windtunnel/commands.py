@@ -133,7 +133,8 @@ def reserve() -> dict[str, Any]:
 def doctor() -> dict[str, Any]:
     """What this machine allows and denies, and how to change it. It does not raise where
     something is denied: the answer says so."""
-    done = subprocess.run(program.arguments("doctor", json=True), capture_output=True, text=True)
+    line = program.arguments("doctor", json=True)
+    done = subprocess.run(line, capture_output=True, text=True, env=program.plain())
     if done.returncode not in (0, 4):
         raise program.failure(done.returncode, done.stdout, done.stderr)
     import json
@@ -178,7 +179,7 @@ def edit(path: PathLike, **options: Any) -> subprocess.Popen[str]:
 
     page.need("edit")
     line = program.arguments("edit", path, **options)
-    return subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(line, stdout=subprocess.PIPE, text=True, env=program.plain())
 
 
 def _completed(

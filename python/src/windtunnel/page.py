@@ -48,7 +48,7 @@ def serve(folder: str, options: Mapping[str, Any]) -> subprocess.Popen[str]:
     """Serves the page of a run."""
     need("web")
     line = program.arguments("web", folder, **options)
-    return subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(line, stdout=subprocess.PIPE, text=True, env=program.plain())
 
 
 def cell(results: Results) -> str:

@@ -64,6 +64,7 @@ def output(
         cwd=cwd,
         stdin=None if input is not None else subprocess.DEVNULL,
         capture_output=True,
+        env=plain(),
         encoding="utf-8",
         errors="replace",
     )
@@ -79,6 +80,7 @@ def lines(verb: str, *words: Word, **options: Any) -> Iterator[str]:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        env=plain(),
         encoding="utf-8",
         errors="replace",
     )
@@ -93,6 +95,13 @@ def lines(verb: str, *words: Word, **options: Any) -> Iterator[str]:
         talk = child.stderr.read()
     if child.returncode != 0:
         raise failure(child.returncode, "", talk)
+
+
+def plain() -> dict[str, str]:
+    """The environment without what has programs write colours into a pipe, as notebooks do."""
+    coloured = ("CLICOLOR_FORCE", "FORCE_COLOR")
+    kept = {key: value for key, value in os.environ.items() if key not in coloured}
+    return {**kept, "NO_COLOR": "1"}
 
 
 def arguments(verb: str, *words: Word, **options: Any) -> list[str]:
