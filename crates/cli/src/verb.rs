@@ -23,6 +23,7 @@ pub(crate) mod play;
 pub(crate) mod ps;
 pub(crate) mod record;
 pub(crate) mod records;
+pub(crate) mod report;
 pub(crate) mod reserve;
 pub(crate) mod run;
 pub(crate) mod schema;
@@ -48,6 +49,7 @@ pub(crate) fn run(verb: &Verb) -> Outcome {
         Verb::Check(arguments) => check::run(arguments),
         Verb::Generate(arguments) => generate::run(arguments),
         Verb::Import(arguments) => import::run(arguments),
+        Verb::Report(arguments) => report::run(arguments),
         Verb::Explain(arguments) => explain::run(arguments),
         Verb::Exec(arguments) => exec::run(arguments),
         Verb::Shell(arguments) => shell::run(arguments),

@@ -103,7 +103,7 @@ class Results:
 
     def table(self, name: str) -> list[dict[str, Any]]:
         """A table as a list of dicts: `links`, `events`, `flows`, `records`, `programs`,
-        `expectations`, `lanes`, `limits`, `bounds`, `echoes` or `paths`."""
+        `expectations`, `lanes`, `limits`, `bounds`, `echoes`, `paths` or `lateness`."""
         return tables.rows(self.folder, name, lambda: self.report)
 
     @overload

@@ -20,6 +20,7 @@ FILES = {
     "bounds": "bounds.csv",
     "echoes": "echoes.csv",
     "paths": "paths.csv",
+    "lateness": "lateness.csv",
 }
 """Tables that are files of the run folder; some are there only if something asks for them."""
 
