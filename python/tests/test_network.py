@@ -209,6 +209,8 @@ def test_a_network_shows_its_map(two: windtunnel.Network):
     picture = two._repr_html_()
     assert picture.startswith("<svg") and picture == two._repr_html_()
     assert ">paris<" in picture and ">ocean 10ms 20mbit<" in picture
+    two.node("rome", count=3)
+    assert ">rome ×3<" in two._repr_html_()
 
 
 def test_options_of_a_run_are_those_of_the_program():

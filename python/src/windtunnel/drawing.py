@@ -47,14 +47,22 @@ def of_plan(plan: Mapping[str, Any]) -> str:
 def of_document(document: Mapping[str, Any]) -> str:
     """The map of a scenario as it is written; a group is one vertex."""
     kinds = {kind: document.get(f"{kind}s") or [] for kind in ("node", "router", "lan")}
-    vertices = [Vertex(name, kind) for kind, names in kinds.items() for name in names]
-    places = {vertex.name: place for place, vertex in enumerate(vertices)}
+    named = [(kind, str(name), names) for kind, names in kinds.items() for name in names]
+    vertices = [Vertex(_many(name, names), kind) for kind, name, names in named]
+    places = {name: place for place, (_, name, _) in enumerate(named)}
     edges = []
     for link in document.get("links") or []:
         ends = [places.get(str(end)) for end in link.get("between", [])]
         if len(ends) == 2 and ends[0] is not None and ends[1] is not None:
             edges.append(Edge(ends[0], ends[1], _label(link.get("name", ""), link)))
     return svg(vertices, edges)
+
+
+def _many(name: str, entries: Any) -> str:
+    """The name of a vertex, with the number of its members."""
+    entry = entries[name] if isinstance(entries, Mapping) else None
+    count = (entry or {}).get("count")
+    return f"{name} ×{count}" if count else name
 
 
 def svg(vertices: Sequence[Vertex], edges: Sequence[Edge]) -> str:
