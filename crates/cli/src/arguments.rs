@@ -44,6 +44,7 @@ pub(crate) enum Verb {
     Records(verb::records::Arguments),
     Stop(verb::stop::Arguments),
     Explain(verb::explain::Arguments),
+    Plot(Box<verb::plot::Arguments>),
     Schema(verb::schema::Arguments),
     Keygen(verb::keygen::Arguments),
     Agent(Box<verb::agent::Arguments>),

@@ -20,6 +20,7 @@ pub(crate) mod links;
 pub(crate) mod manual;
 pub(crate) mod part;
 pub(crate) mod play;
+pub(crate) mod plot;
 pub(crate) mod ps;
 pub(crate) mod record;
 pub(crate) mod records;
@@ -49,6 +50,7 @@ pub(crate) fn run(verb: &Verb) -> Outcome {
         Verb::Generate(arguments) => generate::run(arguments),
         Verb::Import(arguments) => import::run(arguments),
         Verb::Explain(arguments) => explain::run(arguments),
+        Verb::Plot(arguments) => plot::run(arguments),
         Verb::Exec(arguments) => exec::run(arguments),
         Verb::Shell(arguments) => shell::run(arguments),
         Verb::Ps(arguments) => ps::run(arguments),

@@ -129,7 +129,7 @@ fn failing(verb: &str) -> (&'static [&'static str], &'static str) {
         "limit set" => (&["no", "--send", "1MB/s"], "usage"),
         "keygen" => (&["Cargo.toml"], "usage"),
         "agent" | "hosts" | "attach" => (&["--key", "tests/no.key"], "usage"),
-        "explain" => (&["tests/no"], "usage"),
+        "explain" | "plot" => (&["tests/no"], "usage"),
         "service list" => (&["--run", "tests"], "usage"),
         "service show" => (&["--run", "tests", "www"], "usage"),
         "service add" | "service remove" | "service drain" => {

@@ -61,6 +61,7 @@ pub(crate) struct Colour(pub(crate) u8, pub(crate) u8, pub(crate) u8);
 
 impl Colour {
     pub(crate) const BLACK: Colour = Colour(0, 0, 0);
+    pub(crate) const WHITE: Colour = Colour(0xff, 0xff, 0xff);
     pub(crate) const GRID: Colour = Colour(0xe3, 0xe3, 0xe3);
     pub(crate) const FRAME: Colour = Colour(0x55, 0x55, 0x55);
     pub(crate) const MARK: Colour = Colour(0x77, 0x77, 0x77);

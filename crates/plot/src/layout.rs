@@ -7,7 +7,7 @@ mod rulers;
 
 use crate::PlotError;
 use crate::drawing::{Anchor, Colour, Drawing, Item, Point, Stroke, Words, dash};
-use crate::figure::{Figure, Panel};
+use crate::figure::{Figure, Mark, Panel};
 use crate::font::Font;
 use crate::size::Size;
 use rulers::Rulers;
@@ -152,6 +152,7 @@ impl Canvas {
                 self.line(places, stroke);
             }
         }
+        self.mark_words(panel, frame, rulers, index);
         self.frame(frame);
         self.numbers(frame, rulers, index);
     }
@@ -198,29 +199,52 @@ impl Canvas {
         self.words(text, middle, Anchor::Middle, LABEL);
     }
 
-    /// Lines of what happened; words beside those of the first panel, where they do not overlap.
+    /// Lines of what happened.
     fn marks(&mut self, panel: &Panel, frame: Frame, rulers: &Rulers, index: usize) {
         let stroke = Stroke { colour: Colour::MARK, width: 0.5, dash: &[1.5, 1.5] };
-        let worded = index == 0 || !rulers.shares_with_next[index - 1];
+        for (x, _) in placed(panel, frame, rulers, index) {
+            let ends = [frame.top, frame.bottom];
+            self.line(ends.map(|y| Point { x, y }).to_vec(), stroke);
+        }
+    }
+
+    /// Words beside the lines of the first panel, on white, where they do not overlap.
+    fn mark_words(&mut self, panel: &Panel, frame: Frame, rulers: &Rulers, index: usize) {
+        if index > 0 && rulers.shares_with_next[index - 1] {
+            return;
+        }
         let mut free = frame.left;
-        for mark in &panel.marks {
-            let at = rulers.x[index].place(mark.at);
-            if !(0.0..=1.0).contains(&at) {
-                continue;
-            }
-            let x = frame.left + at * (frame.right - frame.left);
-            self.line(vec![Point { x, y: frame.top }, Point { x, y: frame.bottom }], stroke);
-            if !worded || mark.text.is_empty() || x - MARK - 1.0 < free {
+        for (x, text) in placed(panel, frame, rulers, index) {
+            if text.is_empty() || x - MARK - 1.5 < free {
                 continue;
             }
             free = x;
-            let text = self.font.fitted(&mark.text, MARK, frame.bottom - frame.top - 4.0);
+            let text = self.font.fitted(text, MARK, frame.bottom - frame.top - 4.0);
             let at = Point { x: x - 1.5, y: frame.top + 2.0 };
-            let (anchor, size, colour) = (Anchor::End, MARK, Colour::MARK);
+            let (length, middle) = (self.font.width(&text, MARK), at.x - MARK * 0.36);
+            let ends = [at.y - 1.0, at.y + length + 1.0].map(|y| Point { x: middle, y });
+            let white = Stroke { colour: Colour::WHITE, width: MARK, dash: &[] };
+            self.line(ends.to_vec(), white);
+            let (anchor, size, colour) = (Anchor::End, MARK, Colour::FRAME);
             let words = Words { text, at, anchor, size, turned: true, colour };
             self.drawing.items.push(Item::Words(words));
         }
     }
+}
+
+/// The marks of a panel that its axis shows, with their places.
+fn placed<'p>(
+    panel: &'p Panel,
+    frame: Frame,
+    rulers: &Rulers,
+    index: usize,
+) -> Vec<(f64, &'p str)> {
+    let place = |mark: &'p Mark| {
+        let at = rulers.x[index].place(mark.at);
+        let x = frame.left + at * (frame.right - frame.left);
+        (0.0..=1.0).contains(&at).then_some((x, mark.text.as_str()))
+    };
+    panel.marks.iter().filter_map(place).collect()
 }
 
 /// Lines without a number are thinner.

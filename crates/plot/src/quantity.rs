@@ -35,6 +35,11 @@ impl Quantity {
         *fits.unwrap_or(&units[0])
     }
 
+    /// Whether only whole numbers have a meaning.
+    pub(crate) fn is_whole(self) -> bool {
+        self == Quantity::Packets
+    }
+
     /// Ascending.
     fn units(self) -> &'static [Unit] {
         match self {

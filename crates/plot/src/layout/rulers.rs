@@ -37,7 +37,8 @@ impl Drawn {
             "" => axis.label.clone(),
             name => format!("{} ({name})", axis.label),
         };
-        Drawn { ruler: Ruler::new(ends, axis.scale, fixed, numbers), unit, label }
+        let least_step = if axis.quantity.is_whole() { 1.0 / unit.size } else { 0.0 };
+        Drawn { ruler: Ruler::new(ends, axis.scale, fixed, least_step, numbers), unit, label }
     }
 
     /// Where a value is, from 0 to 1.
