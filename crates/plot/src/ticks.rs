@@ -22,9 +22,15 @@ pub(crate) struct Ruler {
 impl Ruler {
     /// An axis that shows these values, with at most so many numbers, at least `least_step` apart.
     /// Its ends are moved to numbers unless they are asked for.
-    pub(crate) fn new((low, high): (f64, f64), scale: Scale, fixed: bool, numbers: usize) -> Self {
+    pub(crate) fn new(
+        (low, high): (f64, f64),
+        scale: Scale,
+        fixed: bool,
+        least_step: f64,
+        numbers: usize,
+    ) -> Self {
         match scale {
-            Scale::Linear => linear(low, high, fixed, numbers.max(2)),
+            Scale::Linear => linear(low, high, fixed, least_step, numbers.max(2)),
             Scale::Log => log(low, high, numbers.max(2)),
         }
     }
