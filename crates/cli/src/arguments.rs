@@ -43,6 +43,7 @@ pub(crate) enum Verb {
     Capture(verb::capture::Arguments),
     Records(verb::records::Arguments),
     Stop(verb::stop::Arguments),
+    Report(verb::report::Arguments),
     Explain(verb::explain::Arguments),
     Plot(Box<verb::plot::Arguments>),
     Schema(verb::schema::Arguments),
@@ -72,7 +73,7 @@ pub(crate) fn node_command(text: &str) -> Result<String, String> {
 }
 
 /// The format of the output.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Format {
     /// Write JSON to standard output, with the fields of the human output; failures too
     #[arg(long, env = "WINDTUNNEL_JSON", value_parser = FalseyValueParser::new())]
@@ -80,7 +81,7 @@ pub(crate) struct Format {
 }
 
 /// What is added to the scenario.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Added {
     /// Give several nodes something together, as `reserve` of a scenario does, beside what that
     /// reserves, such as 'site={of: [web, db], cpu: {min: 80%}}'; may be given more than once. A name

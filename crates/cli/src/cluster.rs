@@ -15,7 +15,7 @@ pub(crate) use concerns::concerns;
 pub(crate) use talk::{progress, refuse_to_detach, report_started};
 
 /// The choice of the key.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Key {
     /// The cluster's key, `-` for standard input [default: windtunnel/cluster.key in
     /// $XDG_CONFIG_HOME or ~/.config]

@@ -19,7 +19,6 @@
 //! | `load` | reading a scenario from a file |
 //! | `manual` | the manual page |
 //! | `records` | the records of a run, from its folder |
-//! | `report` | the document of runs |
 //! | `relay` | bytes between the user's terminal and a command's |
 //! | `presence` | whether this machine has the programs of a scenario |
 //! | `records` | the records of a run, from its folder |
@@ -46,7 +45,6 @@ mod presence;
 mod records;
 mod relay;
 mod render;
-mod report;
 mod terminal;
 mod verb;
 

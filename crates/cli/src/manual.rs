@@ -98,6 +98,7 @@ const FILES: &[(&str, &str)] = &[
         "The report: verdict, programs, expectations, links asked and achieved, lateness.",
     ),
     ("links.csv", "A row for each link direction and 100 ms in which it did something."),
+    ("lateness.csv", "How late packets left, of all and of each link direction: a histogram."),
     ("events.jsonl", "What happened, one JSON object a line."),
     ("nodes/NODE/", "What the programs of a node wrote, and how they ended."),
     ("control.sock", "How the other verbs reach the run while it lives."),

@@ -24,6 +24,7 @@ pub(crate) mod plot;
 pub(crate) mod ps;
 pub(crate) mod record;
 pub(crate) mod records;
+pub(crate) mod report;
 pub(crate) mod reserve;
 pub(crate) mod run;
 pub(crate) mod schema;
@@ -49,6 +50,7 @@ pub(crate) fn run(verb: &Verb) -> Outcome {
         Verb::Check(arguments) => check::run(arguments),
         Verb::Generate(arguments) => generate::run(arguments),
         Verb::Import(arguments) => import::run(arguments),
+        Verb::Report(arguments) => report::run(arguments),
         Verb::Explain(arguments) => explain::run(arguments),
         Verb::Plot(arguments) => plot::run(arguments),
         Verb::Exec(arguments) => exec::run(arguments),

@@ -1,6 +1,7 @@
 //! What the stack made of a program's writes: sizes and spacing at the program and on the wire
 //! (modulation, as MAGNeT called it), and the time between both.
 
+mod named;
 #[cfg(test)]
 mod tests;
 
@@ -10,6 +11,7 @@ use crate::evidence::Evidence;
 use crate::explain::Contradiction;
 use crate::explain::index::FlowIndex;
 use crate::history::{self, FlowHistory, Lane, PacketEvent, PacketKind, Side};
+pub use named::Named;
 
 /// One direction of a flow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -35,7 +35,7 @@ use crate::part::results::Results;
 use crate::recorder::Recorded;
 use crate::run::write_report;
 use crate::supervisor::Supervisor;
-use crate::tables;
+use crate::tables::{self, Measured};
 use crate::verdict::{self, Evidence, Lost, PartEvidence};
 pub use parts::Parts;
 
@@ -75,8 +75,15 @@ pub fn gather(
     let whole = Whole::of(plan, parts, &results, peaks);
     let attempts = options.attempts.clone();
     let report = Report { attempts, ..whole.judge(plan, options, parts, &results) };
-    let tables =
-        tables::tables(plan, &whole.echoes, &whole.tally.flows, &whole.limits, &whole.bounds);
+    let tables = tables::tables(
+        plan,
+        Measured {
+            echoes: &whole.echoes,
+            tally: &whole.tally,
+            limits: &whole.limits,
+            bounds: &whole.bounds,
+        },
+    );
     Ok(write_report(folder, plan, tables, report))
 }
 

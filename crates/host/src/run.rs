@@ -54,7 +54,7 @@ use crate::promotion::Promotion;
 use crate::receive_queue::ReceiveQueue;
 use crate::recorder::{Recorder, Recording};
 use crate::records::{self, Records};
-use crate::tables;
+use crate::tables::{self, Measured};
 use crate::verdict;
 pub(crate) use stages::{Done, Started};
 
@@ -438,8 +438,13 @@ fn start_threads(
 /// What cannot be written is added to the verdict of the report that the caller gets.
 fn write_results(folder: &Folder, plan: &Plan, done: &Done, report: Report) -> Report {
     let ended = &done.ended;
-    let tables =
-        tables::tables(plan, &ended.echoes, &ended.tally.flows, &ended.limits, &ended.bounds);
+    let measured = Measured {
+        echoes: &ended.echoes,
+        tally: &ended.tally,
+        limits: &ended.limits,
+        bounds: &ended.bounds,
+    };
+    let tables = tables::tables(plan, measured);
     write_report(folder, plan, tables, report)
 }
 

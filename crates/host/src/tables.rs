@@ -1,23 +1,32 @@
-//! What expectations of paths and limits are judged by, as tables of the run folder.
+//! What was measured, as tables of the run folder.
 
 use std::fmt::Write;
 
 use windtunnel_model::{NodeId, Plan, Span, Time};
+use windtunnel_trace::lateness::Lateness;
 
-use crate::dataplane::Flow;
+use crate::dataplane::Tally;
 use crate::echo::{EchoResults, Probe};
 use crate::node_limits::{Account, Bound, Look};
+use crate::recorder::lane_names;
+
+/// What was measured in a run and has a table.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Measured<'a> {
+    pub echoes: &'a [(Probe, EchoResults)],
+    pub tally: &'a Tally,
+    pub limits: &'a [Account],
+    pub bounds: &'a [Bound],
+}
 
 /// File names and contents; none where nothing was measured.
-pub(crate) fn tables(
-    plan: &Plan,
-    echoes: &[(Probe, EchoResults)],
-    flows: &[Flow],
-    limits: &[Account],
-    bounds: &[Bound],
-) -> Vec<(&'static str, String)> {
+pub(crate) fn tables(plan: &Plan, measured: Measured<'_>) -> Vec<(&'static str, String)> {
+    let Measured { echoes, tally, limits, bounds } = measured;
     let name = |node: NodeId| plan.nodes[node.index()].name.as_str();
     let mut tables = Vec::new();
+    if tally.departures.packets() > 0 {
+        tables.push(("lateness.csv", bins_of_lateness(plan, tally)));
+    }
     if !echoes.is_empty() {
         let mut table = "from,to,sent_s,rtt_s\n".to_owned();
         for (probe, seen) in echoes {
@@ -31,9 +40,9 @@ pub(crate) fn tables(
         }
         tables.push(("echoes.csv", table));
     }
-    if !flows.is_empty() {
+    if !tally.flows.is_empty() {
         let mut table = "time_s,from,to,payload_bytes\n".to_owned();
-        for flow in flows {
+        for flow in &tally.flows {
             let (from, to) = (name(flow.from), name(flow.to));
             for (at, bytes) in &flow.payload.counts {
                 let at = micros(at.since(Time::ZERO));
@@ -49,6 +58,22 @@ pub(crate) fn tables(
         tables.push(("bounds.csv", seconds_of_bounds(plan, bounds)));
     }
     tables
+}
+
+/// A row for each bin of a histogram of lateness: first of all packets that nodes got, without a
+/// link, then of each link direction.
+fn bins_of_lateness(plan: &Plan, tally: &Tally) -> String {
+    let mut table = "link,direction,lateness_ns,packets\n".to_owned();
+    let mut add = |link: &str, direction: &str, lateness: &Lateness| {
+        for (nanos, packets) in lateness.bins() {
+            let _ = writeln!(table, "{link},{direction},{nanos},{packets}");
+        }
+    };
+    add("", "", &tally.departures);
+    for ((link, direction), lane) in lane_names(plan).iter().zip(&tally.lanes) {
+        add(link, direction, &lane.lateness);
+    }
+    table
 }
 
 /// A row for each second of each limit of memory or processes: what was in use at its end, and what
@@ -114,7 +139,13 @@ mod tests {
     use windtunnel_trace::rate::Intervals;
 
     use super::*;
+    use crate::dataplane::{Flow, LaneResult};
     use crate::node_limits::{Kind, Owner};
+
+    /// Nothing but this.
+    fn measured<'a>(echoes: &'a [(Probe, EchoResults)], tally: &'a Tally) -> Measured<'a> {
+        Measured { echoes, tally, limits: &[], bounds: &[] }
+    }
 
     #[test]
     fn requests_before_the_run_have_no_time_and_those_without_reply_no_round_trip() {
@@ -128,19 +159,21 @@ mod tests {
         let echoes =
             [(before, seen(Span::ZERO, rtt)), (during, seen(Span::from_millis(1_100), None))];
         let expected = "from,to,sent_s,rtt_s\na,b,,1.500250\nb,a,1.100000,\n".to_owned();
-        assert_eq!(tables(&plan, &echoes, &[], &[], &[]), [("echoes.csv", expected)]);
+        let tally = Tally::default();
+        assert_eq!(tables(&plan, measured(&echoes, &tally)), [("echoes.csv", expected)]);
     }
 
     #[test]
     fn payload_is_a_row_for_each_interval_and_no_table_without_measurements() {
         let plan = crate::testing::plan("nodes: {a: {}, b: {}}\nlinks: [{between: [a, b]}]");
-        assert!(tables(&plan, &[], &[], &[], &[]).is_empty());
+        assert!(tables(&plan, measured(&[], &Tally::default())).is_empty());
         let at = |tenth: u64| Time::from_nanos(tenth * 100_000_000);
         let payload = Intervals { start: Time::ZERO, counts: vec![(at(1), 1448), (at(2), 0)] };
-        let flows = [Flow::counted(NodeId(0), NodeId(1), payload)];
+        let flows = vec![Flow::counted(NodeId(0), NodeId(1), payload)];
+        let tally = Tally { flows, ..Tally::default() };
         let expected =
             "time_s,from,to,payload_bytes\n0.100000,a,b,1448\n0.200000,a,b,0\n".to_owned();
-        assert_eq!(tables(&plan, &[], &flows, &[], &[]), [("paths.csv", expected)]);
+        assert_eq!(tables(&plan, measured(&[], &tally)), [("paths.csv", expected)]);
     }
 
     #[test]
@@ -157,6 +190,29 @@ mod tests {
         let expected = "time_s,node,program,limit,asked,used,met,ended,faults,evicted,refaulted\n\
                         1.000000,a,,memory,64000000,7,3,0,0,,5\n\
                         2.000500,a,,memory,64000000,7,1,1,0,,4\n";
-        assert_eq!(tables(&plan, &[], &[], &[], &[bound]), [("bounds.csv", expected.to_owned())]);
+        let tally = Tally::default();
+        let measured = Measured { bounds: &[bound], ..measured(&[], &tally) };
+        assert_eq!(tables(&plan, measured), [("bounds.csv", expected.to_owned())]);
+    }
+
+    #[test]
+    fn lateness_is_a_row_for_each_bin_of_all_packets_and_of_each_direction() {
+        let plan = crate::testing::plan("nodes: {a: {}, b: {}}\nlinks: [{between: [a, b]}]");
+        let mut tally = Tally::default();
+        tally.departures.record(Span::from_nanos(40));
+        let mut lane = LaneResult::default();
+        lane.lateness.record(Span::from_nanos(40));
+        lane.lateness.record(Span::from_nanos(90));
+        lane.lateness.record(Span::from_nanos(90));
+        tally.lanes = vec![lane, LaneResult::default()];
+        let found = tables(&plan, measured(&[], &tally));
+        let rows: Vec<Vec<&str>> =
+            found[0].1.lines().map(|line| line.split(',').collect()).collect();
+        assert_eq!((found.len(), found[0].0), (1, "lateness.csv"));
+        assert_eq!(rows[0], ["link", "direction", "lateness_ns", "packets"]);
+        assert_eq!((rows[1][0], rows[1][1], rows[1][3]), ("", "", "1"));
+        let packets: Vec<(&str, &str)> = rows[2..].iter().map(|row| (row[1], row[3])).collect();
+        assert_eq!(packets.iter().map(|(_, n)| n.parse::<u64>().unwrap()).sum::<u64>(), 3);
+        assert!(packets.iter().all(|(direction, _)| *direction == "a-b"));
     }
 }

@@ -37,9 +37,7 @@ struct Bins {
 
 impl From<Lateness> for Bins {
     fn from(lateness: Lateness) -> Self {
-        let recorded = lateness.histogram.iter_recorded();
-        let bins = recorded.map(|bin| (bin.value_iterated_to(), u64::from(bin.count_at_value())));
-        Bins { max_ns: lateness.max.as_nanos(), bins: bins.collect() }
+        Bins { max_ns: lateness.max.as_nanos(), bins: lateness.bins().collect() }
     }
 }
 
@@ -84,6 +82,12 @@ impl Lateness {
     #[must_use]
     pub fn packets(&self) -> u64 {
         self.histogram.len()
+    }
+
+    /// The greatest value of each bin that is not empty, in nanoseconds, and its packets; in order.
+    pub fn bins(&self) -> impl Iterator<Item = (u64, u64)> {
+        let recorded = self.histogram.iter_recorded();
+        recorded.map(|bin| (bin.value_iterated_to(), u64::from(bin.count_at_value())))
     }
 
     /// Packets later than `bound` (to the histogram's precision of 1 %).

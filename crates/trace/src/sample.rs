@@ -35,12 +35,30 @@ pub struct Row {
     pub queue_max_packets: u64,
     /// The most bytes that waited at any time of the interval.
     pub queue_max_bytes: u64,
+    /// Packets dropped because the link direction was down.
+    pub dropped_down: u64,
+    /// Packets dropped because a partition cut it.
+    pub dropped_partition: u64,
+    /// Packets dropped because they were too large and not to be fragmented.
+    pub dropped_mtu: u64,
+    /// Packets dropped by the link's loss.
+    pub dropped_loss: u64,
+    /// Packets dropped because the queue was full.
+    pub dropped_queue_full: u64,
+    /// Packets dropped by active queue management.
+    pub dropped_aqm: u64,
+    /// Packets dropped because the emulation had no memory left for them.
+    pub dropped_memory: u64,
 }
 
 /// Column names of `links.csv`, in order.
 pub const COLUMNS: &str = "time_s,link,direction,offered_packets,offered_bytes,delivered_packets,\
 delivered_bytes,delivered_wire_bytes,dropped_packets,marked_packets,queue_packets,queue_bytes,\
-lateness_max_ns,queue_max_packets,queue_max_bytes";
+lateness_max_ns,queue_max_packets,queue_max_bytes,dropped_down,dropped_partition,dropped_mtu,\
+dropped_loss,dropped_queue_full,dropped_aqm,dropped_memory";
+
+/// Columns of counts.
+const VALUES: usize = 19;
 
 impl Row {
     /// Whether nothing happened and nothing waited.
@@ -55,20 +73,7 @@ impl Row {
         let (secs, micros) = (time_ns / 1_000_000_000, time_ns % 1_000_000_000 / 1_000);
         // Writing to memory cannot fail.
         let _ = write!(out, "{secs}.{micros:06},{link},{direction}");
-        for value in [
-            self.offered_packets,
-            self.offered_bytes,
-            self.delivered_packets,
-            self.delivered_bytes,
-            self.delivered_wire_bytes,
-            self.dropped_packets,
-            self.marked_packets,
-            self.queue_packets,
-            self.queue_bytes,
-            self.lateness_max_ns,
-            self.queue_max_packets,
-            self.queue_max_bytes,
-        ] {
+        for value in self.values() {
             let _ = write!(out, ",{value}");
         }
         out.push(b'\n');
@@ -87,20 +92,7 @@ impl Row {
         let time_ns = time_ns.checked_add(micros * 1_000)?;
         let (link, direction) = (fields.next()?, fields.next()?);
         let mut row = Row::default();
-        for value in [
-            &mut row.offered_packets,
-            &mut row.offered_bytes,
-            &mut row.delivered_packets,
-            &mut row.delivered_bytes,
-            &mut row.delivered_wire_bytes,
-            &mut row.dropped_packets,
-            &mut row.marked_packets,
-            &mut row.queue_packets,
-            &mut row.queue_bytes,
-            &mut row.lateness_max_ns,
-            &mut row.queue_max_packets,
-            &mut row.queue_max_bytes,
-        ] {
+        for value in row.values_mut() {
             *value = fields.next()?.parse().ok()?;
         }
         fields.next().is_none().then_some((time_ns, link, direction, row))
@@ -109,19 +101,80 @@ impl Row {
     /// Adds the counts of another interval of the same lane, or of another part of the network in
     /// the same interval. Maxima are those of each by itself.
     pub fn add(&mut self, other: &Row) {
-        self.offered_packets = self.offered_packets.saturating_add(other.offered_packets);
-        self.offered_bytes = self.offered_bytes.saturating_add(other.offered_bytes);
-        self.delivered_packets = self.delivered_packets.saturating_add(other.delivered_packets);
-        self.delivered_bytes = self.delivered_bytes.saturating_add(other.delivered_bytes);
-        self.delivered_wire_bytes =
-            self.delivered_wire_bytes.saturating_add(other.delivered_wire_bytes);
-        self.dropped_packets = self.dropped_packets.saturating_add(other.dropped_packets);
-        self.marked_packets = self.marked_packets.saturating_add(other.marked_packets);
-        self.queue_packets = self.queue_packets.saturating_add(other.queue_packets);
-        self.queue_bytes = self.queue_bytes.saturating_add(other.queue_bytes);
-        self.lateness_max_ns = self.lateness_max_ns.max(other.lateness_max_ns);
-        self.queue_max_packets = self.queue_max_packets.max(other.queue_max_packets);
-        self.queue_max_bytes = self.queue_max_bytes.max(other.queue_max_bytes);
+        let maxima = [
+            self.lateness_max_ns.max(other.lateness_max_ns),
+            self.queue_max_packets.max(other.queue_max_packets),
+            self.queue_max_bytes.max(other.queue_max_bytes),
+        ];
+        for (sum, more) in self.values_mut().into_iter().zip(other.values()) {
+            *sum = sum.saturating_add(more);
+        }
+        [self.lateness_max_ns, self.queue_max_packets, self.queue_max_bytes] = maxima;
+    }
+
+    /// Packets dropped, by reason, in the order of the columns.
+    #[must_use]
+    pub fn dropped(&self) -> [(&'static str, u64); 7] {
+        [
+            ("down", self.dropped_down),
+            ("partition", self.dropped_partition),
+            ("mtu", self.dropped_mtu),
+            ("loss", self.dropped_loss),
+            ("queue_full", self.dropped_queue_full),
+            ("aqm", self.dropped_aqm),
+            ("memory", self.dropped_memory),
+        ]
+    }
+
+    /// The counts, in the order of the columns.
+    #[must_use]
+    pub fn values(&self) -> [u64; VALUES] {
+        [
+            self.offered_packets,
+            self.offered_bytes,
+            self.delivered_packets,
+            self.delivered_bytes,
+            self.delivered_wire_bytes,
+            self.dropped_packets,
+            self.marked_packets,
+            self.queue_packets,
+            self.queue_bytes,
+            self.lateness_max_ns,
+            self.queue_max_packets,
+            self.queue_max_bytes,
+            self.dropped_down,
+            self.dropped_partition,
+            self.dropped_mtu,
+            self.dropped_loss,
+            self.dropped_queue_full,
+            self.dropped_aqm,
+            self.dropped_memory,
+        ]
+    }
+
+    /// The same, to be written.
+    pub fn values_mut(&mut self) -> [&mut u64; VALUES] {
+        [
+            &mut self.offered_packets,
+            &mut self.offered_bytes,
+            &mut self.delivered_packets,
+            &mut self.delivered_bytes,
+            &mut self.delivered_wire_bytes,
+            &mut self.dropped_packets,
+            &mut self.marked_packets,
+            &mut self.queue_packets,
+            &mut self.queue_bytes,
+            &mut self.lateness_max_ns,
+            &mut self.queue_max_packets,
+            &mut self.queue_max_bytes,
+            &mut self.dropped_down,
+            &mut self.dropped_partition,
+            &mut self.dropped_mtu,
+            &mut self.dropped_loss,
+            &mut self.dropped_queue_full,
+            &mut self.dropped_aqm,
+            &mut self.dropped_memory,
+        ]
     }
 }
 

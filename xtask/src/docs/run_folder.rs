@@ -25,6 +25,7 @@ const OVERVIEW: &str = "A run leaves a folder, `runs/NAME-DATE-TIME` or what `--
 | `plan.json` | the scenario resolved: names, addresses, defaults |\n\
 | `run.json` | the report: see below |\n\
 | `links.csv` | a row for each link direction and 100 ms in which it did something: see below |\n\
+| `lateness.csv` | how late packets left: a row for each bin of the histogram of all packets that nodes got (without a link), and of each link direction: lateness of at most so much, and packets |\n\
 | `events.jsonl` | what happened, one JSON object a line: see below |\n\
 | `junit.xml` | the verdict for CI systems: a test case for fidelity, for each program and each expectation |\n\
 | `echoes.csv` | windtunnel's own echo requests, where an expectation asks for `rtt` or `loss` of a path |\n\

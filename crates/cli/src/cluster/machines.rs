@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::load;
 
 /// Machines of a cluster, and its key.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Machines {
     /// Machines of a cluster, with commas: agents' names or addresses, `all`, or `slurm` for those
     /// of the Slurm allocation that this is in. Where no agent answers, one is started over

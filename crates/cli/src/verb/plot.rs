@@ -107,7 +107,7 @@ struct Drawn<'a> {
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let kind = kind(arguments)?;
-    let document = Document::of(&arguments.runs)?;
+    let document = Document::of(&arguments.runs, arguments.what.contains(&What::RttCdf))?;
     let (figure, left_out) = panels::figure(arguments, &document)?;
     let bytes = windtunnel_plot::render(&figure, kind).map_err(|error| {
         let failure = Failure::caused(Exit::Usage, error);

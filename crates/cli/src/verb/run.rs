@@ -6,6 +6,7 @@ mod folder;
 mod over;
 mod quiet;
 mod record;
+mod repeat;
 mod results_file;
 
 use std::path::{Path, PathBuf};
@@ -40,7 +41,7 @@ use results_file::ResultsFile;
 /// Programs' lines go to standard output behind the name of their node, what happens to standard
 /// error, and everything to the run folder. The last line is the verdict. Ctrl-C ends the run; a
 /// second one kills programs that ignore the first.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Arguments {
     /// The scenario; - for standard input, with relative paths from the current folder
     file: PathBuf,
@@ -60,6 +61,17 @@ pub(crate) struct Arguments {
         conflicts_with = "detach"
     )]
     attempts: u32,
+    /// Do so many runs, one after the other, with seeds that count up, into FOLDER/1, FOLDER/2 and
+    /// so on: `windtunnel report FOLDER` says what they had in common, and how sure that is
+    #[arg(
+        long,
+        value_name = "N",
+        env = "WINDTUNNEL_REPEAT",
+        default_value = "1",
+        value_parser = clap::value_parser!(u32).range(1..=1000),
+        conflicts_with_all = ["hosts", "junit"]
+    )]
+    repeat: u32,
     /// Wait for up to so long, before each attempt, until this machine is quiet: for a second,
     /// timers are at most half of --max-lateness late, processors are busy for at most 25% of the
     /// time, and the hypervisor takes at most 1%. A machine that stays busy is reported, and the
@@ -81,7 +93,7 @@ pub(crate) struct Arguments {
 }
 
 /// How a run is done, whatever it runs.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct RunArguments {
     /// The run folder, new or empty [default: runs/NAME-DATE-TIME, with a link `latest` beside it]
     #[arg(long, value_name = "DIR", env = "WINDTUNNEL_OUT")]
@@ -121,6 +133,9 @@ pub(crate) struct RunArguments {
     /// them as `junit.xml`
     #[arg(long, value_name = "FILE", env = "WINDTUNNEL_JUNIT")]
     junit: Option<PathBuf>,
+    /// Also write `report.html` into the run folder: all that the run has to show, in one page
+    #[arg(long, env = "WINDTUNNEL_REPORT", value_parser = FalseyValueParser::new())]
+    report: bool,
     /// Also show defaults that were chosen for the file, such as the lengths of queues
     #[arg(
         short,
@@ -135,7 +150,7 @@ pub(crate) struct RunArguments {
 }
 
 /// The output of a run.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Showing {
     /// Show the verdict only
     #[arg(long, env = "WINDTUNNEL_QUIET", value_parser = FalseyValueParser::new())]
@@ -146,14 +161,25 @@ pub(crate) struct Showing {
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
     arguments.machines.refuse_two_inputs(&arguments.file)?;
-    let mut instead = arguments.manner.instead();
-    instead.several_machines = arguments.machines.are_named();
-    let loaded = load::scenario(&arguments.file, instead)?;
-    let base_dir = load::folder_of(&arguments.file);
-    if !arguments.machines.are_named() {
-        return carry_out(loaded, base_dir, arguments);
+    if arguments.repeat > 1 {
+        return repeat::carry_out(arguments);
     }
-    over::carry_out(loaded, base_dir, arguments)
+    let loaded = arguments.load()?;
+    let base_dir = load::folder_of(&arguments.file);
+    if arguments.machines.are_named() {
+        return over::carry_out(loaded, base_dir, arguments);
+    }
+    let plan = plan_of(loaded, &arguments.manner)?;
+    let (folder, results, result) = carry_out(&plan, base_dir, arguments)?;
+    conclude(result, &plan, &folder, &arguments.manner, results)
+}
+
+impl Arguments {
+    fn load(&self) -> Result<Loaded, Failure> {
+        let mut instead = self.manner.instead();
+        instead.several_machines = self.machines.are_named();
+        load::scenario(&self.file, instead)
+    }
 }
 
 impl RunArguments {
@@ -174,15 +200,17 @@ impl RunArguments {
     }
 }
 
-/// Does a whole run of the loaded scenario, with repetitions; programs start in `base_dir`, and
-/// the places of keys are hidden from them.
-fn carry_out(loaded: Loaded, base_dir: PathBuf, arguments: &Arguments) -> Outcome {
+/// The run folder, JUnit's file, and how the run went.
+type CarriedOut = (PathBuf, Option<ResultsFile>, Result<Option<Report>, Failure>);
+
+/// Does a whole run of the plan, with attempts; programs start in `base_dir`, and the places of keys
+/// are hidden from them.
+fn carry_out(plan: &Plan, base_dir: PathBuf, arguments: &Arguments) -> Result<CarriedOut, Failure> {
     let manner = &arguments.manner;
-    let plan = plan_of(loaded, manner)?;
     if !manner.showing.quiet {
-        warn(&windtunnel_host::fits(&plan, manner.packet_memory));
+        warn(&windtunnel_host::fits(plan, manner.packet_memory));
     }
-    let (folder, options, results) = places(manner, &plan, base_dir)?;
+    let (folder, options, results) = places(manner, plan, base_dir)?;
     let options = Options { hidden: arguments.machines.key_places(), ..options };
     let attempts = Attempts::new(arguments.attempts, &folder)?;
     let result = attempts.carry_out(|former| {
@@ -191,7 +219,7 @@ fn carry_out(loaded: Loaded, base_dir: PathBuf, arguments: &Arguments) -> Outcom
         }
         let options = Options { attempts: former.to_vec(), ..options.clone() };
         let run = || {
-            let face = Arc::new(Face::new(&plan, manner.showing.manner()));
+            let face = Arc::new(Face::new(plan, manner.showing.manner()));
             let result = windtunnel_host::run(plan.clone(), &options, Arc::<Face>::clone(&face));
             face.finish();
             Ok(result?)
@@ -199,10 +227,10 @@ fn carry_out(loaded: Loaded, base_dir: PathBuf, arguments: &Arguments) -> Outcom
         let report = if arguments.attempts == 1 { run() } else { child::run(run) };
         report.map(Some)
     });
-    conclude(result, &plan, &folder, manner, results)
+    Ok((folder, results, result))
 }
 
-/// Writes JUnit's file and shows the report.
+/// Writes JUnit's file and the page, and shows the report.
 fn conclude(
     result: Result<Option<Report>, Failure>,
     plan: &Plan,
@@ -219,7 +247,9 @@ fn conclude(
         results.write(&text)?;
     }
     let Some(report) = result? else { return Ok(Exit::Fine.code()) };
+    let page = manner.report.then(|| verb::report::write_into(folder));
     show(&manner.showing, &report, folder)?;
+    page.transpose()?;
     Ok(report.verdict.exit_code)
 }
 

@@ -2,7 +2,7 @@
 
 mod lane;
 
-use windtunnel_engine::{Drops, Engine};
+use windtunnel_engine::Engine;
 use windtunnel_model::expect::Claim;
 use windtunnel_model::{Lane, Plan, PortId, RouterId, Span, Time};
 use windtunnel_trace::lateness::Lateness;
@@ -45,7 +45,6 @@ impl Sampler {
             lateness_max: Span::ZERO,
             late: None,
             last: Row::default(),
-            last_dropped: Drops::default(),
             series: watched(index).then(Series::default),
         };
         Sampler {
@@ -69,7 +68,6 @@ impl Sampler {
             lane.phases.clear();
             (lane.lateness_max, lane.late) = (Span::ZERO, None);
             lane.last = Row::default();
-            lane.last_dropped = Drops::default();
             lane.series = lane.series.is_some().then(Series::default);
         }
         self.meter.begin();

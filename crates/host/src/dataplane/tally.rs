@@ -74,7 +74,7 @@ impl Tally {
 }
 
 /// One direction's totals.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct LaneResult {
     /// The engine's counters.
     pub counters: LaneCounters,

@@ -1,9 +1,7 @@
 //! `explain --layers`: from programs to the wire and back.
 
-use serde::Serialize;
 use windtunnel_evidence::Evidence;
-use windtunnel_evidence::history::Side;
-use windtunnel_evidence::modulation::{Modulation, Quantiles, Series, modulation};
+use windtunnel_evidence::modulation::{Named, Quantiles, Series};
 
 use crate::exit::Exit;
 use crate::output;
@@ -11,41 +9,14 @@ use crate::render::quantity::{bytes, nanos};
 use crate::render::table::{Align, Table};
 use crate::verb::Outcome;
 
-/// A direction of a flow, with names.
-#[derive(Debug, Serialize)]
-struct Named {
-    protocol: String,
-    /// What sends, and to what.
-    from: String,
-    to: String,
-    #[serde(flatten)]
-    modulation: Modulation,
-}
-
 pub(super) fn run(evidence: &Evidence, json: bool) -> Outcome {
-    let all: Vec<Named> =
-        modulation(evidence).into_iter().map(|one| Named::new(evidence, one)).collect();
+    let all = Named::all(evidence);
     if json {
         output::json(&all)?;
     } else {
         output::data(&all.iter().map(text).collect::<String>())?;
     }
     Ok(Exit::Fine.code())
-}
-
-impl Named {
-    fn new(evidence: &Evidence, modulation: Modulation) -> Named {
-        let flow = &evidence.flows()[modulation.flow as usize];
-        let name = |side: Side| {
-            let end = match side {
-                Side::Client => &flow.from,
-                Side::Server => &flow.to,
-            };
-            end.as_ref().map_or_else(|| "?".to_owned(), |end| evidence.end_name(end))
-        };
-        let (from, to) = (name(modulation.sender), name(modulation.sender.peer()));
-        Named { protocol: flow.protocol_name(), from, to, modulation }
-    }
 }
 
 fn text(named: &Named) -> String {

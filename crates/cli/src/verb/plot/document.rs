@@ -4,18 +4,37 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Deserialize;
+use windtunnel_report::Options;
 
+use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::verb::report;
 
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Document {
     pub(super) runs: Vec<Run>,
+    /// Where there are several runs.
+    pub(super) comparison: Option<Comparison>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Comparison {
+    pub(super) groups: Vec<Group>,
+}
+
+/// A run, or repetitions of one.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Group {
+    pub(super) name: String,
 }
 
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Run {
     pub(super) id: String,
     pub(super) label: String,
+    /// The position of its group.
+    #[serde(default)]
+    pub(super) group: usize,
     pub(super) elapsed_ns: u64,
     pub(super) lanes: Vec<Lane>,
     pub(super) series: Series,
@@ -83,8 +102,15 @@ pub(super) struct LimitSeries {
 }
 
 impl Document {
-    pub(super) fn of(runs: &[PathBuf]) -> Result<Self, Failure> {
-        crate::report::document(runs)
+    /// Of these runs with all their samples; records, which take longest, only where round-trip times
+    /// are asked for.
+    pub(super) fn of(runs: &[PathBuf], with_records: bool) -> Result<Self, Failure> {
+        let records_bytes_max = if with_records { u64::MAX } else { 0 };
+        // No page has to hold it.
+        let options = Options { page_bytes_max: usize::MAX, records_bytes_max };
+        let document = report::document(runs, &options)?;
+        let value = serde_json::to_value(document).and_then(serde_json::from_value);
+        value.map_err(|error| Failure::caused(Exit::Internal, error))
     }
 }
 

@@ -46,16 +46,41 @@ pub(super) fn figure(
     Ok((Figure { title, size, panels }, left_out))
 }
 
-/// What the legend calls each run.
+/// What the legend calls each run. Repetitions of one have one name, and one colour, where they are
+/// laid over others.
 fn labels(arguments: &Arguments, document: &Document) -> Result<Vec<String>, Failure> {
-    let (given, runs) = (arguments.labels.len(), document.runs.len());
-    if given > 0 && given != runs {
-        let text = format!("{given} names for {runs} runs");
-        let hint = "give --label a name for each run, in their order";
-        return Err(Failure::new(Exit::Usage, text).hint(hint));
+    let (given, runs) = (&arguments.labels, document.runs.len());
+    let groups = groups(document);
+    let own = |run: &Run| match groups {
+        0 => run.label.clone(),
+        _ => document.comparison.as_ref().map_or_else(
+            || run.label.clone(),
+            |comparison| comparison.groups[run.group].name.clone(),
+        ),
+    };
+    if given.is_empty() {
+        return Ok(document.runs.iter().map(own).collect());
     }
-    let own = || document.runs.iter().map(|run| run.label.clone()).collect();
-    Ok(if given == 0 { own() } else { arguments.labels.clone() })
+    if given.len() == runs {
+        return Ok(given.clone());
+    }
+    if given.len() == groups {
+        return Ok(document.runs.iter().map(|run| given[run.group].clone()).collect());
+    }
+    let text = format!("{} names for {runs} runs", given.len());
+    let hint = "give --label a name for each run, in their order";
+    Err(Failure::new(Exit::Usage, text).hint(hint))
+}
+
+/// How many groups there are, if a colour is one of a group: where repetitions are laid over others.
+fn groups(document: &Document) -> usize {
+    let groups = document.comparison.as_ref().map_or(0, |comparison| comparison.groups.len());
+    if groups > 1 && document.runs.iter().all(|run| run.group < groups) { groups } else { 0 }
+}
+
+/// The colour of a run among several.
+fn colour(document: &Document, index: usize) -> usize {
+    if groups(document) > 0 { document.runs[index].group } else { index }
 }
 
 /// The lanes of each run that are asked for, without those that were idle in all runs; or the
@@ -120,8 +145,11 @@ fn lines(document: &Document, lanes: &[Vec<usize>], labels: &[String]) -> Vec<Li
                 false => format!("{} ({})", of.link, of.direction),
             };
             let (name, colour, dash) = match (several, one_lane) {
-                (true, true) => (labels[index].clone(), index, 0),
-                (true, false) => (format!("{}, {lane_name}", labels[index]), index, position),
+                (true, true) => (labels[index].clone(), colour(document, index), 0),
+                (true, false) => {
+                    let name = format!("{}, {lane_name}", labels[index]);
+                    (name, colour(document, index), position)
+                }
                 (false, _) => (lane_name, position, position / COLOURS),
             };
             lines.push(Line { run: index, lane, name, colour, dash });
@@ -249,21 +277,11 @@ fn marks(arguments: &Arguments, document: &Document) -> Vec<Mark> {
         .events
         .iter()
         .filter(|mark| ["fault", "change"].contains(&mark.kind.as_str()) && chosen(&mark.links));
-    let mut marks: Vec<Mark> = shown
-        .map(|mark| Mark { at: seconds(mark.at_ns), text: short(&mark.text).to_owned() })
-        .collect();
+    let mut marks: Vec<Mark> =
+        shown.map(|mark| Mark { at: seconds(mark.at_ns), text: mark.text.clone() }).collect();
     // Both directions of a link change at the same time.
     marks.dedup_by(|a, b| (a.at - b.at).abs() < 1e-6);
     marks
-}
-
-/// The words of an event without its time, which the axis shows.
-fn short(text: &str) -> &str {
-    let text = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((_, words)) => words.trim_start(),
-        None => text,
-    };
-    text.split(" (due at").next().unwrap_or(text)
 }
 
 /// Of round-trip times or lateness: cumulated over a logarithmic axis.
@@ -304,7 +322,11 @@ fn distributions(
         if merged {
             let bins = chosen.iter().flat_map(|distribution| distribution.bins.iter().copied());
             let name = if several { labels[index].clone() } else { "all".to_owned() };
-            panel.series.push(cumulated(&name, if several { index } else { 0 }, bins.collect()));
+            panel.series.push(cumulated(
+                &name,
+                if several { colour(document, index) } else { 0 },
+                bins.collect(),
+            ));
         } else {
             for (position, distribution) in chosen.into_iter().enumerate() {
                 panel.series.push(cumulated(
@@ -339,7 +361,7 @@ fn processors(document: &Document, labels: &[String]) -> Result<Panel, Failure> 
     let several = document.runs.len() > 1;
     for (index, run) in document.runs.iter().enumerate() {
         for (position, limit) in run.limits_series.iter().filter(|l| l.what == "cpu").enumerate() {
-            let colour = if several { index } else { position };
+            let colour = if several { colour(document, index) } else { position };
             let of = |name: &str| match several {
                 true => format!("{}, {}{name}", labels[index], limit.node),
                 false => format!("{}{name}", limit.node),

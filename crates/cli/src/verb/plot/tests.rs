@@ -20,7 +20,7 @@ fn document() -> Document {
                 {"delivered_bytes": [1]}, null, null,
             ]},
             "events": [
-                {"at_ns": 500_000_000, "event": "link-set", "kind": "change", "text": "[   0.500s] ocean slower (due at 0.500s)", "links": ["ocean"], "nodes": []},
+                {"at_ns": 500_000_000, "event": "link-set", "kind": "change", "text": "ocean slower", "links": ["ocean"], "nodes": []},
                 {"at_ns": 600_000_000, "event": "link-set", "kind": "change", "text": "shore", "links": ["shore"], "nodes": []},
                 {"at_ns": 700_000_000, "event": "run-began", "kind": "run", "text": "began", "links": [], "nodes": []},
             ],
@@ -158,4 +158,21 @@ fn what_is_left_at_the_end_belongs_to_the_last_step() {
         (at - 1.855).abs() < 1e-9 && (rate - 37_000.0 * 8.0 / 0.11).abs() < 1e-3,
         "{at} {rate}"
     );
+}
+
+#[test]
+fn repetitions_have_one_colour_and_one_name() {
+    let mut document = document();
+    document.runs.push(document.runs[1].clone());
+    document.runs[1].group = 1;
+    document.runs[2].group = 1;
+    let groups = json!({"groups": [{"name": "fifo"}, {"name": "codel"}]});
+    document.comparison = Some(serde_json::from_value(groups).unwrap());
+    let look = |words: &[&str]| -> Vec<_> {
+        let series = &drawn(words, &document).panels[0].series;
+        series.iter().map(|s| (s.name.clone(), s.colour)).collect()
+    };
+    let of = |name: &str, colour| (name.to_owned(), colour);
+    assert_eq!(look(&["--link", "ocean:up"]), [of("fifo", 0), of("codel", 1), of("codel", 1)]);
+    assert_eq!(look(&["--link", "ocean:up", "--label", "a,b"])[2], of("b", 1));
 }

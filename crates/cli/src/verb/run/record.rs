@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 
 /// What is recorded.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct RecordArguments {
     /// Record evidence into `records` of the run folder, instead of what the file says: `true` (all
     /// layers), `standby` (until `windtunnel record start`), `off`, or layers such as

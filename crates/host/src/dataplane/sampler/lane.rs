@@ -1,6 +1,6 @@
 //! What one lane did since the last sample, and in all.
 
-use windtunnel_engine::{Drops, Engine, LaneCounters};
+use windtunnel_engine::{DropReason, Engine, LaneCounters};
 use windtunnel_model::{Lane, Rate, Span, Time};
 use windtunnel_trace::lateness::Lateness;
 use windtunnel_trace::sample::Row;
@@ -20,8 +20,6 @@ pub(super) struct LaneSampler {
     /// The ends of the first and the last interval in which packets were late.
     pub(super) late: Option<(Time, Time)>,
     pub(super) last: Row,
-    /// Drops until then.
-    pub(super) last_dropped: Drops,
     /// All samples, where an expectation needs them.
     pub(super) series: Option<Series>,
 }
@@ -43,16 +41,13 @@ impl LaneSampler {
     /// Keeps a sample where an expectation needs it.
     pub(super) fn keep(&mut self, at: Time, row: Row, engine: &Engine, lane: Lane) {
         let Some(series) = &mut self.series else { return };
-        let dropped = engine.lane(lane).dropped;
-        let since = dropped.iter().zip(self.last_dropped.iter());
-        let since = since.map(|((why, now), (_, before))| (why.name().into(), now - before));
+        let dropped = row.dropped().into_iter().filter(|(_, packets)| *packets > 0);
         series.0.push(Sample {
             at,
             row,
-            dropped: since.filter(|(_, packets)| *packets > 0).collect(),
+            dropped: dropped.map(|(why, packets)| (why.into(), packets)).collect(),
             rate_bit_per_s: engine.profile(lane).rate.map(Rate::bits_per_second),
         });
-        self.last_dropped = dropped;
     }
 }
 
@@ -63,7 +58,7 @@ pub(super) fn phase_of(until: Time, engine: &Engine, lane: Lane, lateness: Laten
 
 /// Totals of a lane as a row.
 pub(super) fn row_of(counters: &LaneCounters) -> Row {
-    Row {
+    let mut row = Row {
         offered_packets: counters.offered_packets,
         offered_bytes: counters.offered_bytes,
         delivered_packets: counters.delivered_packets,
@@ -74,19 +69,54 @@ pub(super) fn row_of(counters: &LaneCounters) -> Row {
         queue_packets: counters.queue_packets,
         queue_bytes: counters.queue_bytes,
         ..Row::default()
+    };
+    for (why, packets) in counters.dropped.iter() {
+        *match why {
+            DropReason::Down => &mut row.dropped_down,
+            DropReason::Partition => &mut row.dropped_partition,
+            DropReason::Mtu => &mut row.dropped_mtu,
+            DropReason::Loss => &mut row.dropped_loss,
+            DropReason::QueueFull => &mut row.dropped_queue_full,
+            DropReason::Aqm => &mut row.dropped_aqm,
+            DropReason::Memory => &mut row.dropped_memory,
+        } = packets;
     }
+    row
 }
 
 /// What happened between two totals; queue lengths are those of the later one.
 pub(super) fn difference(later: &Row, earlier: &Row) -> Row {
-    Row {
-        offered_packets: later.offered_packets - earlier.offered_packets,
-        offered_bytes: later.offered_bytes - earlier.offered_bytes,
-        delivered_packets: later.delivered_packets - earlier.delivered_packets,
-        delivered_bytes: later.delivered_bytes - earlier.delivered_bytes,
-        delivered_wire_bytes: later.delivered_wire_bytes - earlier.delivered_wire_bytes,
-        dropped_packets: later.dropped_packets - earlier.dropped_packets,
-        marked_packets: later.marked_packets - earlier.marked_packets,
-        ..*later
+    let earlier = Row { queue_packets: 0, queue_bytes: 0, ..*earlier };
+    let mut row = *later;
+    for (value, before) in row.values_mut().into_iter().zip(earlier.values()) {
+        *value -= before;
+    }
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drops_of_each_reason_are_in_the_column_of_its_name() {
+        let mut counters = LaneCounters::default();
+        for (packets, why) in (1..).zip(DropReason::ALL) {
+            counters.dropped[why] = packets;
+        }
+        let named = DropReason::ALL.map(DropReason::name).into_iter().zip(1..);
+        assert_eq!(row_of(&counters).dropped().to_vec(), named.collect::<Vec<(_, u64)>>());
+    }
+
+    #[test]
+    fn a_queue_is_not_what_came_but_what_waits() {
+        let row = |packets, waiting| Row {
+            offered_packets: packets,
+            queue_packets: waiting,
+            queue_bytes: waiting * 1500,
+            ..Row::default()
+        };
+        // A queue that becomes shorter is no difference below zero.
+        assert_eq!(difference(&row(9, 1), &row(4, 3)), row(5, 1));
     }
 }

@@ -5,17 +5,20 @@
 use windtunnel_model::{Probability, Span};
 
 /// A time, such as `231.9ms`.
-pub(crate) fn span(span: Span) -> String {
+#[must_use]
+pub fn span(span: Span) -> String {
     scaled(span.as_nanos(), &[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)])
 }
 
 /// A time in nanoseconds.
-pub(crate) fn nanos(nanos: u64) -> String {
+#[must_use]
+pub fn nanos(nanos: u64) -> String {
     span(Span::from_nanos(nanos))
 }
 
 /// A rate in bit/s, such as `48.71mbit`.
-pub(crate) fn rate(bits_per_second: u64) -> String {
+#[must_use]
+pub fn rate(bits_per_second: u64) -> String {
     let units = [
         ("bit", 1),
         ("kbit", 1_000),
@@ -27,24 +30,28 @@ pub(crate) fn rate(bits_per_second: u64) -> String {
 }
 
 /// Bytes, such as `305.5KB`.
-pub(crate) fn bytes(bytes: u64) -> String {
+#[must_use]
+pub fn bytes(bytes: u64) -> String {
     scaled(bytes, &[("B", 1), ("KB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000)])
 }
 
 /// Processors that are given in thousandths: `1.5`.
-pub(crate) fn processors(millis: u64) -> String {
+#[must_use]
+pub fn processors(millis: u64) -> String {
     let text = format!("{}.{:03}", millis / 1000, millis % 1000);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// So many of something: `1 node`, `2 nodes`.
-pub(crate) fn count(number: usize, noun: &str) -> String {
+#[must_use]
+pub fn count(number: usize, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {noun}{plural}")
 }
 
 /// A probability in percent, to three digits that matter: `0.101%`.
-pub(crate) fn loss(loss: Probability) -> String {
+#[must_use]
+pub fn loss(loss: Probability) -> String {
     let parts = u64::from(loss.parts_per_billion());
     let step = step_for(parts, 3);
     let rounded = round(parts, step).min(1_000_000_000);

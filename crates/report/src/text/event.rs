@@ -3,11 +3,12 @@
 use windtunnel_trace::event::{Event, EventKind, ServiceSetting, WhyRerouted};
 use windtunnel_trace::moment;
 
-use crate::render::quantity;
+use crate::text::quantity;
 
 /// One line about an event: its time, its text, and for a planned event the intended time and the
 /// lateness.
-pub(crate) fn text(event: &Event) -> String {
+#[must_use]
+pub fn text(event: &Event) -> String {
     let line = format!("{}{}", at(event.at_ns), what(&event.what));
     match event.intended_ns {
         Some(intended) => {
@@ -19,7 +20,8 @@ pub(crate) fn text(event: &Event) -> String {
 }
 
 /// `[   5.000s] `.
-pub(crate) fn at(at_ns: u64) -> String {
+#[must_use]
+pub fn at(at_ns: u64) -> String {
     format!("[{:>8}s] ", moment::seconds(at_ns))
 }
 
@@ -138,7 +140,9 @@ fn reached(what: &EventKind) -> String {
     }
 }
 
-fn what(what: &EventKind) -> String {
+/// What happened, without its time.
+#[must_use]
+pub fn what(what: &EventKind) -> String {
     match what {
         EventKind::RunBegan => "the run begins".to_owned(),
         EventKind::RunEnded { reason } => format!("the run ends: {reason}"),
@@ -254,7 +258,8 @@ fn words(argv: &[String]) -> String {
 }
 
 /// `loss=5% latency=10ms` from a patch as JSON.
-pub(crate) fn settings(set: &serde_json::Value) -> String {
+#[must_use]
+pub fn settings(set: &serde_json::Value) -> String {
     let Some(map) = set.as_object() else { return set.to_string() };
     let pairs = map.iter().map(|(key, value)| match (key.as_str(), setting(value)) {
         // Back to the default is, for a rate, to have none.

@@ -1,0 +1,95 @@
+//! `report`: one page that shows a run, or compares several.
+
+use std::path::{Path, PathBuf};
+
+use windtunnel_model::Bytes;
+use windtunnel_report::{Document, Options, ReportError, groups, page};
+
+use crate::arguments::Format;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output;
+use crate::render::quantity::bytes;
+use crate::verb::Outcome;
+
+/// Write one HTML page that shows a run, or lays several over each other
+///
+/// The page needs no network and no other file: verdict, map, time lines, distributions, programs
+/// and their output, expectations, and what was recorded. Of several runs, or of the runs of `run
+/// --repeat`, it compares every measure, with 95% confidence intervals where there are repetitions:
+/// each folder is a group, and differences are those from the first.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Folders of runs, or of repetitions of a run
+    #[arg(value_name = "RUN", default_value = "runs/latest", env = "WINDTUNNEL_RUN")]
+    runs: Vec<PathBuf>,
+    /// The file to write; - for standard output [default: report.html in the folder of the run, or
+    /// in the current folder if there are several]
+    #[arg(short, long, value_name = "FILE", env = "WINDTUNNEL_OUTPUT")]
+    output: Option<PathBuf>,
+    /// How large the page may become: time lines get coarser until it is kept, and say so
+    #[arg(long, value_name = "SIZE", env = "WINDTUNNEL_MAX_SIZE", default_value = "2MB")]
+    max_size: Bytes,
+    /// Read records of a run if they are no larger than this; they take some times as much memory
+    #[arg(long, value_name = "SIZE", env = "WINDTUNNEL_RECORDS_MAX", default_value = "1GB")]
+    records_max: Bytes,
+    #[command(flatten)]
+    format: Format,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    let options = Options {
+        page_bytes_max: usize::try_from(arguments.max_size.0).unwrap_or(usize::MAX),
+        records_bytes_max: arguments.records_max.0,
+    };
+    let document = document(&arguments.runs, &options)?;
+    if arguments.format.json {
+        output::json(&document)?;
+        return Ok(Exit::Fine.code());
+    }
+    let html = page::html(&document);
+    let file = match &arguments.output {
+        Some(file) if file.as_os_str() == "-" => {
+            output::data(&html)?;
+            return Ok(Exit::Fine.code());
+        }
+        Some(file) => file.clone(),
+        None => match arguments.runs.as_slice() {
+            [one] => one.join(NAME),
+            _ => PathBuf::from(NAME),
+        },
+    };
+    write(&file, &html)?;
+    for run in &document.runs {
+        run.notes.iter().for_each(|note| output::talk(&format!("notice: {}: {note}", run.label)));
+    }
+    let size = bytes(u64::try_from(html.len()).unwrap_or(u64::MAX));
+    output::data(&format!("{} ({size})\n", file.display()))?;
+    Ok(Exit::Fine.code())
+}
+
+/// Writes the page of a run, or of its repetitions, into its folder.
+pub(crate) fn write_into(folder: &Path) -> Result<(), Failure> {
+    let document = document(&[folder.to_owned()], &Options::default())?;
+    write(&folder.join(NAME), &page::html(&document))
+}
+
+pub(crate) fn document(runs: &[PathBuf], options: &Options) -> Result<Document, Failure> {
+    let made = groups(runs).and_then(|groups| Document::of(&groups, options));
+    made.map_err(|error| failure(&error))
+}
+
+/// What a verb says of folders that cannot be shown.
+pub(crate) fn failure(error: &ReportError) -> Failure {
+    let failure = Failure::new(Exit::Usage, error.to_string());
+    error.hint().into_iter().fold(failure, |failure, hint| failure.hint(hint))
+}
+
+fn write(file: &Path, html: &str) -> Result<(), Failure> {
+    std::fs::write(file, html).map_err(|error| {
+        let text = format!("cannot write {}: {error}", file.display());
+        Failure::new(Exit::Machine, text).hint("name another file with --output")
+    })
+}
+
+const NAME: &str = "report.html";

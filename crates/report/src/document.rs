@@ -1,0 +1,118 @@
+//! What is shown of runs, as the page, plots and other programs read it.
+//!
+//! Fields without a unit in their name are names or counts. Times are nanoseconds after the run
+//! began, bytes are IP bytes. What is not known is absent.
+
+mod distribution;
+mod map;
+mod mark;
+mod output;
+
+use serde::Serialize;
+use serde_json::Value;
+
+pub use crate::compare::{Comparison, Difference, Group, Measure};
+pub use crate::flows::{Flow, Rtt, Way};
+pub use crate::series::{LaneSeries, Series};
+pub use distribution::{Distribution, to_digits};
+pub use map::{Lane, Map, MapLink, Vertex, VertexKind};
+pub use mark::{Mark, MarkKind};
+pub use output::Output;
+
+/// Version of the format. A reader refuses a later one.
+pub const VERSION: u32 = 1;
+
+/// All that is shown.
+#[derive(Debug, Clone, Serialize)]
+pub struct Document {
+    /// `windtunnel-report`.
+    pub format: &'static str,
+    /// [`VERSION`].
+    pub version: u32,
+    /// The program that made it, and its version.
+    pub generator: String,
+    pub mode: Mode,
+    pub runs: Vec<Run>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub comparison: Option<Comparison>,
+}
+
+/// What the page is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Runs that are over.
+    Report,
+    /// A run that goes on.
+    Live,
+    /// A file that does not run.
+    Edit,
+}
+
+/// A run.
+#[derive(Debug, Clone, Serialize)]
+pub struct Run {
+    /// The name of its folder, made unique in the document.
+    pub id: String,
+    /// What legends show.
+    pub label: String,
+    /// The position of its group in the comparison.
+    pub group: usize,
+    pub folder: String,
+    /// `run.json` as it is; absent while the run goes on, or if it was killed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Value>,
+    /// Why there is no summary.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub incomplete: Option<String>,
+    pub elapsed_ns: u64,
+    pub map: Map,
+    /// By lane index: of link `i` lane `2i` leads from its first end, `2i + 1` to it.
+    pub lanes: Vec<Lane>,
+    pub series: Series,
+    pub events: Vec<Mark>,
+    /// Lateness: first of all packets that nodes got, then of each lane that had packets.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lateness: Vec<Distribution>,
+    /// Round-trip times of recorded TCP flows, and of windtunnel's own echo requests.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rtt: Vec<Distribution>,
+    pub outputs: Vec<Output>,
+    /// Recorded flows, those with most bytes first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<Flow>,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub flows_in_all: usize,
+    /// The slowest requests, as `windtunnel explain --json` has them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests: Option<Value>,
+    /// As `windtunnel explain --layers --json` has it, of the flows with most bytes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub modulation: Vec<Value>,
+    /// What is left out, or could not be read: sentences.
+    pub notes: Vec<String>,
+    /// Processors asked and delivered over time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub limits_series: Vec<LimitSeries>,
+}
+
+/// What a node with a limit of processor time had of it, from second to second.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LimitSeries {
+    pub node: String,
+    /// The position among the node's programs, where it is the limit of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program: Option<usize>,
+    /// `cpu`.
+    pub what: &'static str,
+    pub at_ns: Vec<u64>,
+    /// Processors.
+    pub asked: Vec<f64>,
+    /// Processors.
+    pub delivered: Vec<f64>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}

@@ -1,0 +1,95 @@
+//! Distributions: values with how often each was seen.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+/// How often values were seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Distribution {
+    pub name: String,
+    /// Of a lane.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lane: Option<usize>,
+    /// Of a recorded flow, by its number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow: Option<usize>,
+    pub count: u64,
+    pub max_ns: u64,
+    /// Values in nanoseconds, ascending, each with its count.
+    pub bins: Vec<(u64, u64)>,
+}
+
+impl Distribution {
+    /// Of these values and their counts.
+    #[must_use]
+    pub fn of(name: String, values: &BTreeMap<u64, u64>) -> Distribution {
+        let bins: Vec<(u64, u64)> = values.iter().map(|(value, count)| (*value, *count)).collect();
+        Distribution {
+            name,
+            lane: None,
+            flow: None,
+            count: bins.iter().map(|(_, count)| count).sum(),
+            max_ns: bins.last().map_or(0, |(value, _)| *value),
+            bins,
+        }
+    }
+
+    /// Of values in no order; each is rounded to three digits, so that they are few.
+    #[must_use]
+    pub fn rounded(name: String, values: impl IntoIterator<Item = u64>) -> Distribution {
+        let (mut bins, mut max_ns) = (BTreeMap::new(), 0);
+        for value in values {
+            *bins.entry(to_digits(value, 3)).or_insert(0) += 1;
+            max_ns = max_ns.max(value);
+        }
+        Distribution { max_ns, ..Distribution::of(name, &bins) }
+    }
+
+    /// The smallest value that at least so many thousandths of all do not exceed; `None` if there
+    /// are none.
+    #[must_use]
+    pub fn quantile(&self, permille: u64) -> Option<u64> {
+        let rank = u128::from(self.count) * u128::from(permille);
+        let mut below = 0_u128;
+        for (value, count) in &self.bins {
+            below += u128::from(*count) * 1000;
+            if below >= rank.max(1) {
+                return Some(*value);
+            }
+        }
+        None
+    }
+}
+
+/// The nearest value that has only so many digits other than zeros at its end.
+#[must_use]
+pub fn to_digits(value: u64, digits: u32) -> u64 {
+    let length = value.checked_ilog10().map_or(1, |log| log + 1);
+    let step = 10_u64.pow(length.saturating_sub(digits));
+    value.saturating_add(step / 2) / step * step
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_values_that_were_seen() {
+        let seen = Distribution::rounded(String::new(), (1..=100).map(|n| n * 1000));
+        assert_eq!((seen.count, seen.max_ns), (100, 100_000));
+        assert_eq!(
+            [1, 500, 990, 1000].map(|at| seen.quantile(at).unwrap()),
+            [1000, 50_000, 99_000, 100_000]
+        );
+        assert_eq!(Distribution::rounded(String::new(), []).quantile(500), None);
+    }
+
+    #[test]
+    fn rounding_keeps_the_digits_that_matter() {
+        assert_eq!(
+            [0, 7, 1234, 1235, 99_999].map(|value| to_digits(value, 3)),
+            [0, 7, 1230, 1240, 100_000]
+        );
+    }
+}

@@ -1,0 +1,153 @@
+//! Reading the folder of a run.
+
+mod groups;
+mod read;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::document::{Comparison, Document, Mode, Run, VERSION};
+use crate::{compare, page};
+pub use groups::{RunGroup, groups};
+pub(crate) use read::Facts;
+
+/// Why runs cannot be shown.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReportError {
+    #[error("{} is not the folder of a run: it has no plan.json", .0.display())]
+    NoRun(PathBuf),
+    #[error("cannot read {}: {why}", .path.display())]
+    Unusable { path: PathBuf, why: String },
+}
+
+impl ReportError {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            ReportError::NoRun(_) => Some(
+                "`windtunnel run` names the folder in its last line; `runs/latest` is the newest one below `runs`",
+            ),
+            ReportError::Unusable { .. } => None,
+        }
+    }
+}
+
+pub(crate) fn unusable(path: &Path) -> impl FnOnce(io::Error) -> ReportError {
+    move |error| ReportError::Unusable { path: path.to_owned(), why: error.to_string() }
+}
+
+/// How much of runs is shown.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Size of the page, in bytes. Time lines get coarser until it is kept, or until they are of
+    /// one point.
+    pub page_bytes_max: usize,
+    /// Records are read if all files of a run have no more bytes.
+    pub records_bytes_max: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { page_bytes_max: 2_000_000, records_bytes_max: 1 << 30 }
+    }
+}
+
+impl Document {
+    /// Of the runs of all groups; they are compared if there is more than one run.
+    ///
+    /// # Errors
+    /// If a folder is not one of a run, or cannot be read.
+    pub fn of(groups: &[RunGroup], options: &Options) -> Result<Document, ReportError> {
+        let count: usize = groups.iter().map(|group| group.runs.len()).sum();
+        let cells_max = options.page_bytes_max / count.max(1) / CELL_BYTES_MIN;
+        let (mut runs, mut facts) = (Vec::new(), Vec::new());
+        for (index, group) in groups.iter().enumerate() {
+            for folder in &group.runs {
+                let (run, fact) = read::run(folder, cells_max, options)?;
+                let label = match group.runs.len() {
+                    1 => group.name.clone(),
+                    _ => format!("{} #{}", group.name, facts.len() + 1),
+                };
+                runs.push(Run { group: index, label, ..run });
+                facts.push(fact);
+            }
+        }
+        name_apart(&mut runs);
+        let comparison = (count > 1).then(|| compare::all(groups, &runs, &facts));
+        let mut document = document(Mode::Report, runs, comparison);
+        fit(&mut document, options.page_bytes_max);
+        Ok(document)
+    }
+
+    /// Of a run that goes on.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub fn live(folder: &Path) -> Result<Document, ReportError> {
+        let options = Options { records_bytes_max: 0, ..Options::default() };
+        let (run, _) = read::run(folder, options.page_bytes_max / CELL_BYTES_MIN, &options)?;
+        let mut document = document(Mode::Live, vec![run], None);
+        fit(&mut document, options.page_bytes_max);
+        Ok(document)
+    }
+}
+
+pub(crate) fn document(mode: Mode, runs: Vec<Run>, comparison: Option<Comparison>) -> Document {
+    Document {
+        format: "windtunnel-report",
+        version: VERSION,
+        generator: concat!("windtunnel ", env!("CARGO_PKG_VERSION")).to_owned(),
+        mode,
+        runs,
+        comparison,
+    }
+}
+
+/// Makes time lines coarser until the page is small enough, and says so.
+fn fit(document: &mut Document, page_bytes_max: usize) {
+    loop {
+        for run in &mut document.runs {
+            if run.series.samples_per_bin > 1 {
+                run.series.shorten();
+            }
+            run.series.pad();
+        }
+        let bins = document.runs.iter().map(|run| run.series.bins).max().unwrap_or(0);
+        let size = page::size(document);
+        if size <= page_bytes_max || bins <= 1 {
+            break;
+        }
+        // All runs keep bins of one width, where they had them, so that they can be compared.
+        document.runs.iter_mut().for_each(|run| run.series.halve());
+    }
+    for run in &mut document.runs {
+        run.notes.extend(run.series.note(&run.lanes));
+    }
+}
+
+/// Gives runs of one folder name different ids.
+fn name_apart(runs: &mut [Run]) {
+    for index in 1..runs.len() {
+        let (before, rest) = runs.split_at_mut(index);
+        let taken = |id: &str| before.iter().any(|run| run.id == id);
+        let name = rest[0].id.clone();
+        let mut number = 2;
+        while taken(&rest[0].id) {
+            rest[0].id = format!("{name}-{number}");
+            number += 1;
+        }
+    }
+}
+
+/// The name of a folder, also of `.` and of links such as `latest`.
+pub(crate) fn name_of(folder: &Path) -> String {
+    let whole = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    let name = whole.file_name().map(|name| name.to_string_lossy().into_owned());
+    name.unwrap_or_else(|| folder.display().to_string())
+}
+
+/// Bytes of the page that a value needs at the least.
+const CELL_BYTES_MIN: usize = 1;

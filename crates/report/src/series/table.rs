@@ -1,0 +1,273 @@
+//! Reading `links.csv`, of this version and of others: columns are found by their names.
+
+use std::collections::HashMap;
+use std::io::BufRead;
+
+use super::{LaneSeries, SAMPLE_NS, Series};
+use crate::document::Lane;
+
+/// Why a table cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum TableError {
+    #[error("it has no column `{0}`")]
+    Column(&'static str),
+    #[error("line {0}: {1}")]
+    Line(u64, &'static str),
+    #[error(transparent)]
+    Read(#[from] std::io::Error),
+}
+
+/// Reads rows into a [`Series`].
+#[derive(Debug)]
+pub(crate) struct Table {
+    /// By "link,direction".
+    lanes: HashMap<Vec<u8>, usize>,
+    series: Series,
+    cells_max: usize,
+}
+
+/// A column that is kept.
+#[derive(Debug, Clone, Copy)]
+enum Column {
+    Ignored,
+    OfferedBytes,
+    DeliveredBytes,
+    DeliveredWireBytes,
+    DeliveredPackets,
+    MarkedPackets,
+    QueueMaxPackets,
+    QueueMaxBytes,
+    LatenessMax,
+    Dropped(&'static str),
+}
+
+impl Table {
+    /// A table of these lanes. Bins become wider while there are more than `cells_max` values.
+    pub(crate) fn new(lanes: &[Lane], cells_max: usize) -> Table {
+        let key = |lane: &Lane| format!("{},{}", lane.link, lane.direction).into_bytes();
+        Table {
+            lanes: lanes.iter().map(key).zip(0..).collect(),
+            series: Series::new(lanes.len()),
+            cells_max,
+        }
+    }
+
+    /// Reads a whole table. A last line without an end was cut, and is left out.
+    ///
+    /// # Errors
+    /// If it is no table of links, or cannot be read.
+    pub(crate) fn read(mut self, mut input: impl BufRead) -> Result<Series, TableError> {
+        let mut line = Vec::new();
+        input.read_until(b'\n', &mut line)?;
+        let columns = columns(&line)?;
+        for number in 2.. {
+            line.clear();
+            input.read_until(b'\n', &mut line)?;
+            let Some((b'\n', row)) = line.split_last() else { break };
+            self.row(row, &columns).map_err(|why| TableError::Line(number, why))?;
+            if number % ROWS_BETWEEN_CHECKS == 0 {
+                while self.series.cells() > self.cells_max {
+                    self.series.halve();
+                }
+            }
+        }
+        Ok(self.series)
+    }
+
+    fn row(&mut self, row: &[u8], columns: &[Column]) -> Result<(), &'static str> {
+        let time_end = position(row, 0).ok_or("it has too few fields")?;
+        let link_end = position(row, time_end + 1).ok_or("it has too few fields")?;
+        let end = position(row, link_end + 1).ok_or("it has too few fields")?;
+        let time_ns = time(&row[..time_end]).ok_or("it does not begin with a time")?;
+        // A link that the plan does not have is of no map.
+        let lane = self.lanes.get(&row[time_end + 1..end]).ok_or("a link that the plan lacks")?;
+        let mut values = row[end + 1..].split(|byte| *byte == b',');
+        // A sample ends at its time, a little after a tenth of a second.
+        let sample = (time_ns + SAMPLE_NS / 2) / SAMPLE_NS;
+        let bin = sample.saturating_sub(1) / self.series.samples_per_bin;
+        let bin = usize::try_from(bin)
+            .ok()
+            .filter(|bin| *bin < BINS_MAX)
+            .ok_or("a time beyond a year")?;
+        self.series.bins = self.series.bins.max(bin + 1);
+        for column in columns {
+            let value = number(values.next().ok_or("it has too few fields")?);
+            let value = value.ok_or("a field is no number")?;
+            if value > 0 {
+                let lane = self.series.lanes[*lane].get_or_insert_with(LaneSeries::default);
+                put(lane, *column, bin, value);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The kept columns after time, link and direction.
+fn columns(heading: &[u8]) -> Result<Vec<Column>, TableError> {
+    let text = String::from_utf8_lossy(heading);
+    let mut names = text.trim_end().split(',');
+    for wanted in ["time_s", "link", "direction"] {
+        if names.next() != Some(wanted) {
+            return Err(TableError::Column(wanted));
+        }
+    }
+    let names: Vec<&str> = names.collect();
+    for wanted in ["offered_bytes", "delivered_bytes", "dropped_packets"] {
+        if !names.contains(&wanted) {
+            return Err(TableError::Column(wanted));
+        }
+    }
+    let reasons = names.iter().any(|name| REASONS.iter().any(|(column, _)| column == name));
+    Ok(names.into_iter().map(|name| column(name, reasons)).collect())
+}
+
+fn column(name: &str, reasons: bool) -> Column {
+    match name {
+        "offered_bytes" => Column::OfferedBytes,
+        "delivered_bytes" => Column::DeliveredBytes,
+        "delivered_wire_bytes" => Column::DeliveredWireBytes,
+        "delivered_packets" => Column::DeliveredPackets,
+        "marked_packets" => Column::MarkedPackets,
+        "queue_max_packets" => Column::QueueMaxPackets,
+        "queue_max_bytes" => Column::QueueMaxBytes,
+        "lateness_max_ns" => Column::LatenessMax,
+        "dropped_packets" if !reasons => Column::Dropped("all"),
+        _ => REASONS
+            .iter()
+            .find(|(column, _)| *column == name)
+            .map_or(Column::Ignored, |(_, reason)| Column::Dropped(reason)),
+    }
+}
+
+/// Adds a count, or keeps the greater of two maxima.
+fn put(lane: &mut LaneSeries, column: Column, bin: usize, value: u64) {
+    let (values, join): (_, fn(u64, u64) -> u64) = match column {
+        Column::Ignored => return,
+        Column::OfferedBytes => (&mut lane.offered_bytes, u64::saturating_add),
+        Column::DeliveredBytes => (&mut lane.delivered_bytes, u64::saturating_add),
+        Column::DeliveredWireBytes => (&mut lane.delivered_wire_bytes, u64::saturating_add),
+        Column::DeliveredPackets => (&mut lane.delivered_packets, u64::saturating_add),
+        Column::MarkedPackets => (&mut lane.marked_packets, u64::saturating_add),
+        Column::QueueMaxPackets => (&mut lane.queue_max_packets, u64::max),
+        Column::QueueMaxBytes => (&mut lane.queue_max_bytes, u64::max),
+        Column::LatenessMax => (&mut lane.lateness_max_ns, u64::max),
+        Column::Dropped(reason) => {
+            (lane.dropped.entry(reason.to_owned()).or_default(), u64::saturating_add)
+        }
+    };
+    if values.len() <= bin {
+        values.resize(bin + 1, 0);
+    }
+    values[bin] = join(values[bin], value);
+}
+
+/// The next comma.
+fn position(row: &[u8], from: usize) -> Option<usize> {
+    row.get(from..)?.iter().position(|byte| *byte == b',').map(|at| from + at)
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    let add = |value: u64, byte: &u8| {
+        let digit = byte.checked_sub(b'0').filter(|digit| *digit <= 9)?;
+        value.checked_mul(10)?.checked_add(u64::from(digit))
+    };
+    (!digits.is_empty()).then(|| digits.iter().try_fold(0, add))?
+}
+
+/// `12.100042` in nanoseconds.
+fn time(text: &[u8]) -> Option<u64> {
+    let point = text.iter().position(|byte| *byte == b'.')?;
+    let micros = number(&text[point + 1..]).filter(|_| text.len() - point == 7)?;
+    number(&text[..point])?.checked_mul(1_000_000_000)?.checked_add(micros * 1000)
+}
+
+const REASONS: [(&str, &str); 7] = [
+    ("dropped_down", "down"),
+    ("dropped_partition", "partition"),
+    ("dropped_mtu", "mtu"),
+    ("dropped_loss", "loss"),
+    ("dropped_queue_full", "queue_full"),
+    ("dropped_aqm", "aqm"),
+    ("dropped_memory", "memory"),
+];
+const ROWS_BETWEEN_CHECKS: u64 = 1 << 14;
+/// Samples of a year.
+const BINS_MAX: usize = 366 * 86_400 * 10;
+
+#[cfg(test)]
+mod tests {
+    use windtunnel_trace::sample::{COLUMNS, Row};
+
+    use super::*;
+
+    fn lanes() -> Vec<Lane> {
+        let lane = |direction: &str| Lane {
+            link: "ocean".to_owned(),
+            direction: direction.to_owned(),
+            from: 0,
+            to: 1,
+        };
+        vec![lane("a-b"), lane("b-a")]
+    }
+
+    fn read(text: &str, cells_max: usize) -> Result<Series, String> {
+        Table::new(&lanes(), cells_max).read(text.as_bytes()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn rows_come_into_the_bin_of_their_interval() {
+        let mut text = format!("{COLUMNS}\n").into_bytes();
+        let row = |n: u64| Row {
+            delivered_bytes: n,
+            queue_max_packets: n,
+            dropped_loss: 2,
+            ..Row::default()
+        };
+        row(5).write_line(&mut text, 100_042_000, "ocean", "a-b");
+        row(7).write_line(&mut text, 399_990_000, "ocean", "a-b");
+        text.extend(b"0.500000,ocean,a-b,1");
+        let series = read(&String::from_utf8(text).unwrap(), 1000).unwrap();
+        let lane = series.lanes[0].as_ref().unwrap();
+        assert_eq!(lane.delivered_bytes, [5, 0, 0, 7]);
+        assert_eq!(lane.dropped["loss"], [2, 0, 0, 2]);
+        assert_eq!((series.bins, series.lanes[1].as_ref()), (4, None));
+    }
+
+    #[test]
+    fn a_table_without_reasons_has_all_drops_together() {
+        let text = "time_s,link,direction,offered_bytes,delivered_bytes,dropped_packets\n\
+                    0.100000,ocean,b-a,10,9,1\n";
+        let series = read(text, 1000).unwrap();
+        assert_eq!(series.lanes[1].as_ref().unwrap().dropped["all"], [1]);
+    }
+
+    #[test]
+    fn bins_become_wider_where_there_is_no_room() {
+        let mut text = format!("{COLUMNS}\n").into_bytes();
+        for n in 1..=40_000_u64 {
+            let row = Row { delivered_bytes: n, queue_max_packets: n, ..Row::default() };
+            row.write_line(&mut text, n * 100_000_000, "ocean", "a-b");
+        }
+        let series = read(&String::from_utf8(text).unwrap(), 10_000).unwrap();
+        let lane = series.lanes[0].as_ref().unwrap();
+        assert!(series.samples_per_bin >= 4, "{}", series.samples_per_bin);
+        assert_eq!(lane.delivered_bytes.iter().sum::<u64>(), 40_000 * 40_001 / 2);
+        assert_eq!(lane.queue_max_packets.iter().max(), Some(&40_000));
+    }
+
+    #[test]
+    fn what_is_no_table_of_links_is_refused_with_the_line() {
+        assert_eq!(read("a,b\n", 9).unwrap_err(), "it has no column `time_s`");
+        assert_eq!(
+            read("time_s,link,direction,x\n", 9).unwrap_err(),
+            "it has no column `offered_bytes`"
+        );
+        let row = |line: &str| read(&format!("{COLUMNS}\n{line}\n"), 9).unwrap_err();
+        assert_eq!(row("0.100000,ocean,a-b,1"), "line 2: it has too few fields");
+        assert_eq!(row("0.100000,lake,a-b,1"), "line 2: a link that the plan lacks");
+        assert_eq!(row("now,ocean,a-b,1"), "line 2: it does not begin with a time");
+        assert_eq!(row("0.100000,ocean,a-b,x,1"), "line 2: a field is no number");
+        assert_eq!(row("99999999999.100000,ocean,a-b,1"), "line 2: a time beyond a year");
+    }
+}

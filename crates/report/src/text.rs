@@ -1,0 +1,4 @@
+//! Texts for people: events and quantities.
+
+pub mod event;
+pub mod quantity;

@@ -1,0 +1,128 @@
+/** Distributions as cumulative shares over a logarithmic axis, linear or as tails ("nines"). */
+import uPlot from 'uplot';
+import type { Distribution } from '../document/types';
+import { digits, ns } from '../format';
+import { rem } from '../theme/theme';
+import { axis, Plot, seriesOf, type Line } from './plot';
+
+export type CdfScale = 'tail' | 'linear';
+
+/** The least value that has at least this share of all at or below it. */
+export function quantile(distribution: Distribution, share: number): number {
+  const wanted = share * distribution.count;
+  let seen = 0;
+  for (const [value, count] of distribution.bins) {
+    seen += count;
+    if (seen >= wanted - 1e-9) return Math.min(value, distribution.max_ns || value);
+  }
+  return distribution.max_ns;
+}
+
+export interface Curve {
+  label: string;
+  colour: string;
+  dash?: number[];
+  distribution: Distribution;
+}
+
+export class CdfChart {
+  readonly plot: Plot;
+  private curves: Curve[] = [];
+  private scale: CdfScale = 'tail';
+
+  constructor(title: string) {
+    this.plot = new Plot(title, () => this.make(), 17);
+  }
+
+  set(curves: Curve[], scale: CdfScale): void {
+    this.curves = curves;
+    this.scale = scale;
+    const lines: Line[] = curves.map(({ label, colour, dash }) => ({ label, colour, dash }));
+    this.plot.setLines(lines, false);
+    this.plot.values(curves.map(() => ''));
+    this.plot.describe(curves.map((curve) => `${curve.label}: half at or below ${ns(quantile(curve.distribution, 0.5))}, `
+      + `99 % at or below ${ns(quantile(curve.distribution, 0.99))}`).join('; '));
+  }
+
+  private make(): uPlot {
+    const { scale } = this;
+    return new uPlot({
+      ...this.plot.size,
+      padding: [Math.round(rem() * 0.6), Math.round(rem()), 0, 0],
+      legend: { show: false },
+      scales: {
+        x: { time: false, distr: 3, range: (_u, min, max) => [min / 1.15, max * 1.15] },
+        y: { range: () => [0, scale === 'tail' ? tailEnd(this.curves) : 1] },
+      },
+      axes: [
+        axis({ values: (_u, splits: (number | null)[]) => splits.map((v) => (v === null ? '' : ns(v))), space: rem() * 4, size: rem() * 2 }),
+        axis({
+          size: rem() * 4.6,
+          splits: (_u, _i, _min, max) => (scale === 'tail' ? shares : quarters).map((s) => place(s, scale)).filter((y) => y <= max + 1e-9),
+          values: (_u, splits) => splits.map((y) => `${digits(shareAt(y, scale) * 100)} %`),
+        }),
+      ],
+      series: [{}, ...this.curves.map((curve) => seriesOf(
+        { label: curve.label, colour: curve.colour, dash: curve.dash, width: 1.75 }, uPlot.paths.stepped?.({ align: 1 }),
+      ))],
+      cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
+      hooks: { setCursor: [(u) => { this.read(u); }] },
+    }, this.aligned(), this.plot.stage);
+  }
+
+  private aligned(): uPlot.AlignedData {
+    const places = new Set<number>();
+    for (const { distribution } of this.curves) for (const [value] of distribution.bins) places.add(Math.max(value, floorNs));
+    const xs = [...places].sort((a, b) => a - b);
+    // One more on either side, so that curves begin at zero and the last step is seen.
+    xs.unshift(xs[0] / 1.1);
+    xs.push(xs[xs.length - 1] * 1.1);
+    return [xs, ...this.curves.map((curve) => cumulative(curve.distribution, xs).map((s) => place(s, this.scale)))] as uPlot.AlignedData;
+  }
+
+  private read(u: uPlot): void {
+    const left = u.cursor.left ?? -10;
+    const bin = u.cursor.idx;
+    if (left < 0 || bin === null || bin === undefined) {
+      this.plot.when.textContent = '';
+      this.plot.values(this.curves.map(() => ''));
+      return;
+    }
+    this.plot.when.textContent = `at or below ${ns(u.data[0][bin])}`;
+    this.plot.values(this.curves.map((_, k) => `${digits(shareAt(u.data[k + 1][bin] as number, this.scale) * 100)} %`));
+  }
+}
+
+/** Values below are shown here: a logarithmic axis has no zero. */
+const floorNs = 100;
+const quarters = [0, 0.25, 0.5, 0.75, 0.9, 1];
+const shares = [0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999];
+
+/** Shares at or below each place. */
+function cumulative(distribution: Distribution, xs: number[]): number[] {
+  let k = 0;
+  let seen = 0;
+  const total = distribution.count || 1;
+  return xs.map((x) => {
+    while (k < distribution.bins.length && Math.max(distribution.bins[k][0], floorNs) <= x) {
+      seen += distribution.bins[k][1];
+      k += 1;
+    }
+    return seen / total;
+  });
+}
+
+/** The height of a share: as it is, or by the number of nines. */
+function place(share: number, scale: CdfScale): number {
+  return scale === 'linear' ? share : -Math.log10(Math.max(1e-6, 1 - share));
+}
+
+function shareAt(y: number, scale: CdfScale): number {
+  return scale === 'linear' ? y : 1 - 10 ** -y;
+}
+
+/** How many nines the largest number of values can show. */
+function tailEnd(curves: Curve[]): number {
+  const most = Math.max(10, ...curves.map((curve) => curve.distribution.count));
+  return Math.min(5.2, Math.max(2.2, Math.log10(most) + 0.1));
+}

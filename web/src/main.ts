@@ -1,0 +1,24 @@
+/** The page begins here: what it was opened for decides the mode. */
+import { entry, readDocument } from './document/read';
+import { openForPrint, show, showFailure } from './page';
+import { report } from './report';
+import { startTheme } from './theme/theme';
+
+async function start(): Promise<void> {
+  const { mode, element } = entry();
+  const theme = startTheme();
+  openForPrint();
+  try {
+    if (mode === 'report' && element) {
+      const read = await readDocument(element);
+      show(read.runs.length > 1 ? 'Comparison' : read.runs[0]?.label ?? 'Report', theme, report(read));
+    } else {
+      showFailure('It is filled in by `windtunnel report`, `windtunnel web` or `windtunnel edit`.', theme);
+    }
+  } catch (cause) {
+    showFailure(cause instanceof Error ? cause.message : String(cause), theme);
+  }
+  document.documentElement.dataset.ready = mode;
+}
+
+void start();

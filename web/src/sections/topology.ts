@@ -1,0 +1,122 @@
+/** The map with its legend. Links lead to their charts, nodes to their programs. */
+import type { Context } from '../context';
+import { h } from '../dom/element';
+import { choices, goTo, section, type Section } from '../dom/section';
+import { bits, grouped, ns } from '../format';
+import { tooltipRows } from '../charts/tooltip';
+import { TopologyMap } from '../map/map';
+import { levelOf, levels, paints, valueOf, type Paint } from '../map/paint';
+
+export interface Topology extends Section {
+  map: TopologyMap;
+  /** Colours the links anew. */
+  paint: () => void;
+}
+
+export function topology(context: Context, act?: { link: (index: number) => void; vertex: (index: number) => void }): Topology {
+  let paint: Paint = 'use';
+  const { run } = context.view;
+  const legend = h('ul', { class: 'map-legend' });
+  const map = new TopologyMap({
+    link: act?.link || ((index) => { leadToLink(context, index); }),
+    vertex: act?.vertex || ((index) => { leadToNode(run.map.vertices[index].name); }),
+    linkTip: (index) => linkTip(context, index),
+    vertexTip: (index) => vertexTip(context, index),
+    linkLabel: (index) => linkLabel(context, index, paint),
+  });
+  const colour = () => { colourLinks(context, map, paint); };
+  const choose = (value: Paint) => {
+    paint = value;
+    legend.replaceChildren(...levels(paint).map(([level, text]) => h('li', null, h('i', { class: 'level', 'data-level': level }), text)));
+    colour();
+    map.relabel();
+  };
+  const made = section(
+    'map', 'Map',
+    h('div', { class: 'toolbar' }, choices('Colour of links', paints, paint, choose), h('span', { class: 'hint' }, 'A link leads to its charts, a node to its programs. Each half of a link is the direction that its arrow shows. Colours follow the range of the time lines.')),
+    map.element, legend,
+  );
+  map.set(run.map.vertices, run.map.links);
+  run.map.vertices.forEach((vertex, index) => { map.mark(index, vertex.absent ? 'absent' : failed(context, vertex.name) ? 'failed' : ''); });
+  choose(paint);
+  context.timeline.onRange(later(colour));
+  context.onChoose(() => { map.select(context.chosen); });
+  return { ...made, map, paint: colour };
+}
+
+function later(act: () => void): () => void {
+  let waiting = false;
+  return () => {
+    if (waiting) return;
+    waiting = true;
+    requestAnimationFrame(() => {
+      waiting = false;
+      act();
+    });
+  };
+}
+
+function colourLinks(context: Context, map: TopologyMap, paint: Paint): void {
+  const [from, until] = context.timeline.range;
+  context.view.run.map.links.forEach((link, index) => {
+    const [up, down] = link.lanes.map((lane) => levelOf(paint, context.view.figures(lane, from, until)));
+    map.paint(index, [up, down], false);
+  });
+}
+
+export function leadToLink(context: Context, index: number): void {
+  context.choose(index);
+  const target = document.getElementById('timelines');
+  if (target) goTo(target);
+}
+
+export function leadToNode(name: string): void {
+  const row = document.querySelector<HTMLElement>(`[data-node="${CSS.escape(name)}"]`);
+  const target = row || document.getElementById('programs');
+  if (!target) return;
+  goTo(target);
+  row?.classList.add('found');
+}
+
+function failed(context: Context, node: string): boolean {
+  return Boolean(context.view.run.summary?.programs?.some((program) => program.node === node && program.failed));
+}
+
+export function linkTip(context: Context, index: number): Node[] {
+  const { view, timeline } = context;
+  const link = view.run.map.links[index];
+  return [
+    h('b', null, link.name),
+    ...link.lanes.map((lane, way) => {
+      const figures = view.figures(lane, ...timeline.range);
+      const asked = link.asked[way];
+      return h(
+        'div', null,
+        h('span', { class: 'tip-way' }, view.run.lanes[lane].direction),
+        tooltipRows([
+          ['asked', [asked.latency, asked.rate, asked.loss && asked.loss !== 'none' ? `loss ${asked.loss}` : null].filter(Boolean).join(', ') || '–'],
+          ['delivered', figures.use === undefined ? bits(figures.deliveredBits) : `${bits(figures.deliveredBits)} (${valueOf('use', figures)})`],
+          ['dropped', `${grouped(figures.dropped)} packets`],
+          ['queue', `${grouped(figures.queueMax)} packets at most`],
+          ['lateness', `${ns(figures.latenessNs)} at most`],
+        ]),
+      );
+    }),
+  ];
+}
+
+export function vertexTip(context: Context, index: number): Node[] {
+  const vertex = context.view.run.map.vertices[index];
+  return [
+    h('b', null, `${vertex.name} `), h('span', null, `${vertex.kind}${vertex.absent ? ', absent' : ''}`),
+    h('div', null, vertex.addresses.join(', ')),
+    ...(vertex.programs || []).slice(0, 6).map((program) => h('code', { class: 'tip-program' }, program)),
+  ];
+}
+
+function linkLabel(context: Context, index: number, paint: Paint): string {
+  const { view, timeline } = context;
+  const link = view.run.map.links[index];
+  const ways = link.lanes.map((lane) => `${view.run.lanes[lane].direction} ${valueOf(paint, view.figures(lane, ...timeline.range))}`);
+  return `link ${link.name}: ${ways.join('; ')}`;
+}
