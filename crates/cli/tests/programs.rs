@@ -70,6 +70,8 @@ mod receive;
 mod record;
 #[path = "programs/recorded.rs"]
 mod recorded;
+#[path = "programs/report.rs"]
+mod report;
 #[path = "programs/reservations.rs"]
 mod reservations;
 #[path = "programs/reserve_files.rs"]
