@@ -7,6 +7,7 @@ pub(crate) mod check;
 pub(crate) mod complete;
 pub(crate) mod completions;
 pub(crate) mod doctor;
+pub(crate) mod edit;
 pub(crate) mod exec;
 pub(crate) mod explain;
 pub(crate) mod generate;
@@ -34,6 +35,7 @@ pub(crate) mod shell;
 pub(crate) mod state;
 pub(crate) mod stop;
 pub(crate) mod top;
+pub(crate) mod web;
 
 use crate::arguments::Verb;
 use crate::failure::Failure;
@@ -53,6 +55,8 @@ pub(crate) fn run(verb: &Verb) -> Outcome {
         Verb::Report(arguments) => report::run(arguments),
         Verb::Explain(arguments) => explain::run(arguments),
         Verb::Plot(arguments) => plot::run(arguments),
+        Verb::Edit(arguments) => edit::run(arguments),
+        Verb::Web(arguments) => web::run(arguments),
         Verb::Exec(arguments) => exec::run(arguments),
         Verb::Shell(arguments) => shell::run(arguments),
         Verb::Ps(arguments) => ps::run(arguments),

@@ -91,20 +91,24 @@ impl Answer {
 impl Open {
     /// Reads until the text comes, and to the end of its message; what was read.
     pub(crate) fn until(&mut self, text: &str) -> String {
+        let at = self.find(text, self.seen);
+        let is_whole = text.ends_with("\n\n") || text.ends_with("\r\n\r\n") || text == "oops";
+        let end = if is_whole { at + text.len() } else { self.find("\n\n", at) + 2 };
+        let found = self.all[self.seen..end].to_owned();
+        self.seen = end;
+        found
+    }
+
+    /// Where the text is, from here on.
+    fn find(&mut self, text: &str, mut from: usize) -> usize {
         loop {
-            if let Some(at) = self.all[self.seen..].find(text) {
-                let rest = &self.all[self.seen + at..];
-                let end = if text.ends_with("\n\n") || text == "oops" {
-                    Some(0)
-                } else {
-                    rest.find("\n\n")
-                };
-                if let Some(end) = end {
-                    let end = self.seen + at + end.max(text.len());
-                    let found = self.all[self.seen..end].to_owned();
-                    self.seen = end;
-                    return found;
-                }
+            if let Some(at) = self.all.get(from..).and_then(|rest| rest.find(text)) {
+                return from + at;
+            }
+            // What has been looked at is not looked at again; all texts are of ASCII.
+            from = from.max(self.all.len().saturating_sub(text.len()));
+            while !self.all.is_char_boundary(from) {
+                from -= 1;
             }
             assert!(self.more(), "the end came before {text}");
         }
