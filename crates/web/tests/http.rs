@@ -41,9 +41,11 @@ impl Bench {
         let plan =
             windtunnel_scenario::load(&source).unwrap_or_else(|error| panic!("{error}")).plan;
         fs::write(folder.join("plan.json"), serde_json::to_vec(&plan).unwrap()).unwrap();
-        for name in ["links.csv", "events.jsonl", "nodes/web/stdout"] {
+        for name in ["events.jsonl", "nodes/web/stdout"] {
             fs::write(folder.join(name), "").unwrap();
         }
+        let heading = format!("{}\n", windtunnel_trace::sample::COLUMNS);
+        fs::write(folder.join("links.csv"), heading).unwrap();
         let program = root.path().join("program");
         fs::write(&program, SCRIPT).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
