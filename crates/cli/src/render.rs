@@ -3,6 +3,7 @@
 pub(crate) mod face;
 pub(crate) mod hosts;
 pub(crate) mod overload;
+pub(crate) mod page;
 pub(crate) mod paths;
 pub(crate) mod placement;
 pub(crate) mod plan;

@@ -7,6 +7,7 @@ pub(crate) mod check;
 pub(crate) mod complete;
 pub(crate) mod completions;
 pub(crate) mod doctor;
+pub(crate) mod edit;
 pub(crate) mod exec;
 pub(crate) mod explain;
 pub(crate) mod generate;
@@ -20,6 +21,7 @@ pub(crate) mod links;
 pub(crate) mod manual;
 pub(crate) mod part;
 pub(crate) mod play;
+pub(crate) mod plot;
 pub(crate) mod ps;
 pub(crate) mod record;
 pub(crate) mod records;
@@ -33,6 +35,7 @@ pub(crate) mod shell;
 pub(crate) mod state;
 pub(crate) mod stop;
 pub(crate) mod top;
+pub(crate) mod web;
 
 use crate::arguments::Verb;
 use crate::failure::Failure;
@@ -51,6 +54,9 @@ pub(crate) fn run(verb: &Verb) -> Outcome {
         Verb::Import(arguments) => import::run(arguments),
         Verb::Report(arguments) => report::run(arguments),
         Verb::Explain(arguments) => explain::run(arguments),
+        Verb::Plot(arguments) => plot::run(arguments),
+        Verb::Edit(arguments) => edit::run(arguments),
+        Verb::Web(arguments) => web::run(arguments),
         Verb::Exec(arguments) => exec::run(arguments),
         Verb::Shell(arguments) => shell::run(arguments),
         Verb::Ps(arguments) => ps::run(arguments),

@@ -115,7 +115,7 @@ fn failure(output: &Output, verb: &str) -> serde_json::Value {
 /// How each verb fails without a live run, a cluster or rights.
 fn failing(verb: &str) -> (&'static [&'static str], &'static str) {
     match verb {
-        "run" | "check" => (&["tests/no.yaml"], "scenario"),
+        "run" | "check" | "edit" => (&["tests/no.yaml"], "scenario"),
         "link" => (&["--latency", "fast", "--", "true"], "scenario"),
         "generate" => (&["star", "--routers", "3"], "usage"),
         "import" => (&["tests/no.xml"], "scenario"),
@@ -129,7 +129,7 @@ fn failing(verb: &str) -> (&'static [&'static str], &'static str) {
         "limit set" => (&["no", "--send", "1MB/s"], "usage"),
         "keygen" => (&["Cargo.toml"], "usage"),
         "agent" | "hosts" | "attach" => (&["--key", "tests/no.key"], "usage"),
-        "explain" | "report" => (&["tests/no"], "usage"),
+        "explain" | "plot" | "report" | "web" => (&["tests/no"], "usage"),
         "service list" => (&["--run", "tests"], "usage"),
         "service show" => (&["--run", "tests", "www"], "usage"),
         "service add" | "service remove" | "service drain" => {

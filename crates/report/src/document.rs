@@ -4,6 +4,7 @@
 //! began, bytes are IP bytes. What is not known is absent.
 
 mod distribution;
+mod draft;
 mod map;
 mod mark;
 mod output;

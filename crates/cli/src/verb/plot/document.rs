@@ -1,0 +1,131 @@
+//! What a figure needs of the document of runs.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use windtunnel_report::Options;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::verb::report;
+
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Document {
+    pub(super) runs: Vec<Run>,
+    /// Where there are several runs.
+    pub(super) comparison: Option<Comparison>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Comparison {
+    pub(super) groups: Vec<Group>,
+}
+
+/// A run, or repetitions of one.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Group {
+    pub(super) name: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Run {
+    pub(super) id: String,
+    pub(super) label: String,
+    /// The position of its group.
+    #[serde(default)]
+    pub(super) group: usize,
+    pub(super) elapsed_ns: u64,
+    pub(super) lanes: Vec<Lane>,
+    pub(super) series: Series,
+    #[serde(default)]
+    pub(super) events: Vec<Mark>,
+    #[serde(default)]
+    pub(super) lateness: Vec<Distribution>,
+    #[serde(default)]
+    pub(super) rtt: Vec<Distribution>,
+    #[serde(default)]
+    pub(super) limits_series: Vec<LimitSeries>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Lane {
+    pub(super) link: String,
+    pub(super) direction: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Series {
+    pub(super) step_ns: u64,
+    pub(super) bins: usize,
+    /// `None`: idle all the time.
+    pub(super) lanes: Vec<Option<LaneSeries>>,
+}
+
+/// Columns; an empty one is 0 everywhere.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct LaneSeries {
+    pub(super) offered_bytes: Vec<f64>,
+    pub(super) delivered_bytes: Vec<f64>,
+    pub(super) queue_max_packets: Vec<f64>,
+    pub(super) queue_max_bytes: Vec<f64>,
+    pub(super) lateness_max_ns: Vec<f64>,
+    pub(super) marked_packets: Vec<f64>,
+    pub(super) dropped: BTreeMap<String, Vec<f64>>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Mark {
+    pub(super) at_ns: u64,
+    pub(super) kind: String,
+    pub(super) text: String,
+    #[serde(default)]
+    pub(super) links: Vec<String>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Distribution {
+    pub(super) name: String,
+    pub(super) lane: Option<usize>,
+    /// Values with their counts, ascending.
+    pub(super) bins: Vec<(f64, f64)>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct LimitSeries {
+    pub(super) node: String,
+    pub(super) what: String,
+    pub(super) asked: Vec<f64>,
+    pub(super) delivered: Vec<f64>,
+    pub(super) at_ns: Vec<f64>,
+}
+
+impl Document {
+    /// Of these runs with all their samples; records, which take longest, only where round-trip times
+    /// are asked for.
+    pub(super) fn of(runs: &[PathBuf], with_records: bool) -> Result<Self, Failure> {
+        let records_bytes_max = if with_records { u64::MAX } else { 0 };
+        // No page has to hold it.
+        let options = Options { page_bytes_max: usize::MAX, records_bytes_max };
+        let document = report::document(runs, &options)?;
+        let value = serde_json::to_value(document).and_then(serde_json::from_value);
+        value.map_err(|error| Failure::caused(Exit::Internal, error))
+    }
+}
+
+impl LaneSeries {
+    /// Packets that were dropped, for any reason.
+    pub(super) fn dropped(&self) -> Vec<f64> {
+        let mut sum = Vec::new();
+        for column in self.dropped.values() {
+            sum.resize(sum.len().max(column.len()), 0.0);
+            sum.iter_mut().zip(column).for_each(|(sum, packets)| *sum += packets);
+        }
+        sum
+    }
+
+    pub(super) fn delivered(&self) -> f64 {
+        self.delivered_bytes.iter().sum()
+    }
+}

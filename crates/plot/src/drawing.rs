@@ -1,0 +1,111 @@
+//! Lines, areas and words at places. Lengths are in points, y grows downward.
+
+/// A drawing.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Drawing {
+    pub(crate) width: f64,
+    pub(crate) height: f64,
+    /// Later ones are on top.
+    pub(crate) items: Vec<Item>,
+}
+
+/// A part of a drawing.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Item {
+    /// A line through points.
+    Line {
+        points: Vec<Point>,
+        stroke: Stroke,
+    },
+    Words(Words),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Point {
+    pub(crate) x: f64,
+    pub(crate) y: f64,
+}
+
+/// How a line looks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Stroke {
+    pub(crate) colour: Colour,
+    pub(crate) width: f64,
+    /// Lengths of dashes and gaps in turn; empty: a full line.
+    pub(crate) dash: &'static [f64],
+}
+
+/// A line of text.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Words {
+    pub(crate) text: String,
+    /// Where its baseline begins, has its middle or ends.
+    pub(crate) at: Point,
+    pub(crate) anchor: Anchor,
+    pub(crate) size: f64,
+    /// Whether it is to be read from below.
+    pub(crate) turned: bool,
+    pub(crate) colour: Colour,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// Red, green and blue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Colour(pub(crate) u8, pub(crate) u8, pub(crate) u8);
+
+impl Colour {
+    pub(crate) const BLACK: Colour = Colour(0, 0, 0);
+    pub(crate) const WHITE: Colour = Colour(0xff, 0xff, 0xff);
+    pub(crate) const GRID: Colour = Colour(0xe3, 0xe3, 0xe3);
+    pub(crate) const FRAME: Colour = Colour(0x55, 0x55, 0x55);
+    pub(crate) const MARK: Colour = Colour(0x77, 0x77, 0x77);
+
+    /// Okabe and Ito's colours, without the yellow, which is too light for a line on white.
+    pub(crate) fn of_series(number: usize) -> Self {
+        SERIES[number % SERIES.len()]
+    }
+}
+
+/// Dashes of series.
+pub(crate) fn dash(number: usize) -> &'static [f64] {
+    DASHES[number % DASHES.len()]
+}
+
+impl Words {
+    /// Where the text begins, if it has this width.
+    pub(crate) fn start(&self, width: f64) -> Point {
+        let back = match self.anchor {
+            Anchor::Start => 0.0,
+            Anchor::Middle => width / 2.0,
+            Anchor::End => width,
+        };
+        match self.turned {
+            true => Point { x: self.at.x, y: self.at.y + back },
+            false => Point { x: self.at.x - back, y: self.at.y },
+        }
+    }
+}
+
+/// A length with two digits after the point, without trailing zeros.
+pub(crate) fn length(value: f64) -> String {
+    let text = format!("{value:.2}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
+const SERIES: [Colour; 7] = [
+    Colour(0x00, 0x72, 0xb2),
+    Colour(0xd5, 0x5e, 0x00),
+    Colour(0x00, 0x9e, 0x73),
+    Colour(0xcc, 0x79, 0xa7),
+    Colour(0x00, 0x00, 0x00),
+    Colour(0x56, 0xb4, 0xe9),
+    Colour(0xe6, 0x9f, 0x00),
+];
+const DASHES: [&[f64]; 4] = [&[], &[4.0, 1.6], &[1.2, 1.2], &[5.0, 1.5, 1.2, 1.5]];

@@ -1,0 +1,63 @@
+//! What a run answers: its state each second, and the properties of links when they change.
+
+use std::thread;
+use std::time::Duration;
+
+use serde_json::json;
+use windtunnel_control::{Client, ClientError, LaneProperties, Reply, Request, Snapshot};
+
+use super::Followed;
+use super::samples::Counts;
+use crate::hub::Message;
+
+/// Asks until the run is not followed any more.
+pub(super) fn follow(followed: &Followed) {
+    let mut seen = Seen::default();
+    let mut client = None;
+    while !followed.has_stopped() && !followed.hub.has_ended() {
+        let connected = match client.take() {
+            Some(client) => Ok(client),
+            None => Client::connect(followed.folder()),
+        };
+        // A run that is over is noticed by what follows the files.
+        client = connected.and_then(|client| seen.ask(client, followed)).ok();
+        thread::sleep(EACH);
+    }
+}
+
+/// What was last sent.
+#[derive(Debug, Default)]
+struct Seen {
+    links: Vec<LaneProperties>,
+    counts: Counts,
+    sampled_ns: u64,
+}
+
+impl Seen {
+    fn ask(&mut self, mut client: Client, followed: &Followed) -> Result<Client, ClientError> {
+        if let Reply::Snapshot(snapshot) = client.ask(&Request::Snapshot)? {
+            let status = &snapshot.status;
+            followed.hub.write(Message::new("status", status));
+            self.sample(&snapshot, followed);
+        }
+        if let Reply::Links(list) = client.ask(&Request::Links)? {
+            if list.links != self.links {
+                followed.hub.write(Message::new("links", &json!({ "links": list.links })));
+                self.links = list.links;
+            }
+        }
+        Ok(client)
+    }
+
+    /// Where the samples are on other machines until the end.
+    fn sample(&mut self, snapshot: &Snapshot, followed: &Followed) {
+        let here = followed.folder().join("links.csv").metadata().is_ok_and(|data| data.len() > 0);
+        if here || snapshot.sampled_ns == self.sampled_ns {
+            return;
+        }
+        self.sampled_ns = snapshot.sampled_ns;
+        followed.hub.write(self.counts.sample(snapshot));
+    }
+}
+
+const EACH: Duration = Duration::from_secs(1);

@@ -1,0 +1,60 @@
+//! The files of a run that grow.
+
+use std::fs;
+use std::path::Path;
+
+use windtunnel_model::Plan;
+use windtunnel_report::document::{Map, Mark};
+use windtunnel_trace::event::Event;
+
+use super::outputs::Outputs;
+use super::samples::Samples;
+use super::tail::Tail;
+use crate::hub::{Hub, Message};
+
+#[derive(Debug)]
+pub(super) struct Files {
+    links: Tail,
+    samples: Samples,
+    events: Tail,
+    outputs: Option<Outputs>,
+}
+
+impl Files {
+    /// At the ends of what is there.
+    pub(super) fn open(folder: &Path) -> Self {
+        let plan = fs::read(folder.join("plan.json")).ok();
+        let plan: Option<Plan> = plan.and_then(|json| serde_json::from_slice(&json).ok());
+        let lanes = plan.as_ref().map(|plan| Map::of(plan).1).unwrap_or_default();
+        Files {
+            links: Tail::at_end(folder.join("links.csv")),
+            samples: Samples::new(&lanes),
+            events: Tail::at_end(folder.join("events.jsonl")),
+            outputs: plan.as_ref().map(|plan| Outputs::open(folder, plan)),
+        }
+    }
+
+    /// What is new, as messages.
+    pub(super) fn read(&mut self, hub: &Hub) {
+        let lines = self.links.lines(LINKS_BYTES);
+        let none = lines.is_empty();
+        for message in lines.iter().filter_map(|line| self.samples.take(line)) {
+            hub.write(message);
+        }
+        if none {
+            // The rows of an interval are written together.
+            self.samples.whole().into_iter().for_each(|message| hub.write(message));
+        }
+        for line in self.events.lines(EVENTS_BYTES) {
+            // What a later version writes is left out here; the document says so.
+            let Ok(event) = serde_json::from_str::<Event>(&line) else { continue };
+            hub.write(Message::new("event", &Mark::of(&event)).at(event.at_ns));
+        }
+        if let Some(outputs) = &mut self.outputs {
+            outputs.read(hub);
+        }
+    }
+}
+
+const LINKS_BYTES: u64 = 32 << 20;
+const EVENTS_BYTES: u64 = 1 << 20;

@@ -1,0 +1,139 @@
+//! The runs that there are, by their ids. An id is looked up, never made into a path.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+use windtunnel_control::registry;
+
+use crate::follow::Followed;
+
+/// A run in the list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Card {
+    /// The name of its folder; of several with one name, with a number.
+    pub id: String,
+    /// Name of the experiment.
+    pub name: String,
+    pub elapsed_ns: u64,
+    pub folder: PathBuf,
+    pub alive: bool,
+}
+
+/// What finds the live runs of this user: folder, name and elapsed time of each.
+pub type Lister = Arc<dyn Fn() -> Vec<(PathBuf, String, u64)> + Send + Sync>;
+
+/// All runs that were found so far.
+pub(crate) struct Runs {
+    /// The one that is shown; absent: all live runs.
+    only: Option<PathBuf>,
+    lister: Lister,
+    known: Mutex<BTreeMap<String, Known>>,
+}
+
+#[derive(Debug)]
+struct Known {
+    card: Card,
+    followed: Option<Arc<Followed>>,
+}
+
+impl Runs {
+    pub(crate) fn new(only: Option<PathBuf>, lister: Lister) -> Arc<Self> {
+        Arc::new(Runs { only, lister, known: Mutex::default() })
+    }
+
+    /// The runs, with those that have ended since they were found.
+    pub(crate) fn list(&self) -> Vec<Card> {
+        let mut found = (self.lister)();
+        if let Some(only) = &self.only {
+            found.retain(|(folder, _, _)| folder == only);
+            if found.is_empty() {
+                found.push((only.clone(), String::new(), 0));
+            }
+        }
+        let mut known = self.lock();
+        for (folder, name, elapsed_ns) in found {
+            let id = id(&known, &folder);
+            let alive = registry::is_live(&folder);
+            let name = if name.is_empty() { id.clone() } else { name };
+            let card = Card { id: id.clone(), name, elapsed_ns, folder, alive };
+            let entry =
+                known.entry(id).or_insert_with(|| Known { card: card.clone(), followed: None });
+            entry.card = card;
+        }
+        for entry in known.values_mut() {
+            entry.card.alive = registry::is_live(&entry.card.folder);
+        }
+        known.values().map(|entry| entry.card.clone()).collect()
+    }
+
+    /// The folder of a run that was listed, or is there now.
+    pub(crate) fn folder(&self, id: &str) -> Option<PathBuf> {
+        let known = || self.lock().get(id).map(|entry| entry.card.folder.clone());
+        known().or_else(|| {
+            self.list();
+            known()
+        })
+    }
+
+    /// A run as it is followed. It begins to be when it is first asked for, and again when that has
+    /// stopped because nothing looked at it.
+    pub(crate) fn followed(&self, id: &str) -> Option<Arc<Followed>> {
+        let folder = self.folder(id)?;
+        let mut known = self.lock();
+        let entry = known.get_mut(id)?;
+        let current = entry.followed.as_ref().filter(|followed| !followed.has_stopped());
+        let followed = current.cloned().unwrap_or_else(|| Followed::start(folder));
+        entry.followed = Some(Arc::clone(&followed));
+        Some(followed)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The id that the folder has, or a new one.
+fn id(known: &BTreeMap<String, Known>, folder: &Path) -> String {
+    if let Some((id, _)) = known.iter().find(|(_, entry)| entry.card.folder == folder) {
+        return id.clone();
+    }
+    let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
+    // What would have to be written otherwise in an address.
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let name: String =
+        name.unwrap_or_default().chars().map(|c| if plain(c) { c } else { '_' }).collect();
+    let name = if name.trim_matches('.').is_empty() { "run".to_owned() } else { name };
+    let numbers = (2..).map(|number| format!("{name}-{number}"));
+    let mut names = std::iter::once(name.clone()).chain(numbers);
+    names.find(|name| !known.contains_key(name)).unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_of_one_name_have_different_ids_and_keep_them() {
+        let folders = ["/a/run", "/b/run", "/c/ü x"];
+        let lister: Lister = Arc::new(move || {
+            folders.map(|folder| (PathBuf::from(folder), "demo".to_owned(), 7)).to_vec()
+        });
+        let runs = Runs::new(None, lister);
+        let ids = || -> Vec<String> { runs.list().into_iter().map(|card| card.id).collect() };
+        assert_eq!(ids(), ["__x", "run", "run-2"]);
+        assert_eq!(ids(), ["__x", "run", "run-2"]);
+        assert_eq!(runs.folder("run-2"), Some(PathBuf::from("/b/run")));
+        assert!(runs.list().iter().all(|card| !card.alive));
+    }
+
+    #[test]
+    fn paths_are_no_ids() {
+        let lister: Lister = Arc::new(|| vec![(PathBuf::from("/a/run"), "demo".to_owned(), 7)]);
+        let runs = Runs::new(None, lister);
+        for id in ["..", "../run", "/a/run", "%2e%2e", "", ".", "run/"] {
+            assert_eq!(runs.folder(id), None, "{id}");
+        }
+    }
+}
