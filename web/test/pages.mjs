@@ -1,5 +1,5 @@
 // Pages with a document in them, as the program writes them, and a browser that opens them.
-import { readFile, writeFile, mkdir } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { deflateSync } from 'node:zlib';
 import { chromium } from 'playwright-core';

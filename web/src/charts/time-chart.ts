@@ -5,7 +5,7 @@ import { announce } from '../dom/element';
 import { rem } from '../theme/theme';
 import { drawMarks, markLines, marksNear } from './marks';
 import { steps } from './paths';
-import { axis, Plot, seriesOf, type Line } from './plot';
+import { axis, entryLabel, Plot, seriesOf, type Line } from './plot';
 import { hideTooltip, showTooltip } from './tooltip';
 import type { Timeline } from './timeline';
 
@@ -80,7 +80,7 @@ export class TimeChart {
     const lines = options.stacked ? [...this.data.lines].reverse() : this.data.lines;
     return {
       ...this.plot.size,
-      padding: [Math.round(rem() * 0.6), Math.round(rem() * 0.6), 0, 0],
+      padding: [Math.round(rem() * 0.6), Math.round(rem() * 1.2), 0, 0],
       legend: { show: false },
       scales: {
         x: { time: false, auto: false },
@@ -88,7 +88,10 @@ export class TimeChart {
       },
       axes: [
         axis({ values: (_u, splits) => splits.map((s) => clock(s, splits)), space: rem() * 4.5, size: rem() * 2 }),
-        axis({ size: rem() * 5.4, space: rem() * 2, values: (_u, splits) => splits.map((v) => label(v, options.format)) }),
+        axis({
+          size: rem() * 5.4, space: rem() * 2, splits: options.log ? decades : undefined,
+          values: (_u, splits) => splits.map((v) => label(v, options.format)),
+        }),
       ],
       series: [{}, ...lines.map((line) => seriesOf(line, steps))],
       cursor: {
@@ -106,17 +109,10 @@ export class TimeChart {
     };
   }
 
-  /** Data for uPlot; sums from below where lines are stacked, so that the highest comes first. */
   private aligned(): uPlot.AlignedData {
     const { times, columns } = this.data;
-    const bins = times.length - 1;
-    if (!this.options.stacked) return [times, ...columns] as unknown as uPlot.AlignedData;
-    const sums: number[][] = [];
-    for (const column of columns) {
-      const below = sums[sums.length - 1] as number[] | undefined;
-      sums.push(Array.from({ length: bins }, (_, k) => (below?.[k] || 0) + (column[k] || 0)));
-    }
-    return [times, ...sums.reverse()] as unknown as uPlot.AlignedData;
+    const shown = this.options.stacked ? stacked(columns, times.length - 1) : columns;
+    return [times, ...shown] as unknown as uPlot.AlignedData;
   }
 
   private linearRange(max: number | null): [number, number] {
@@ -193,40 +189,68 @@ export class TimeChart {
     const next = Math.min(until, Math.max(from, before + direction * width));
     this.follow(next);
     this.timeline.point(next, this);
-    announce(`${at(next * 1e9)}: ${this.data.lines.map((line, k) => `${line.label} ${this.valueAt(k, this.bin(next))}`).join(', ')}`);
+    announce(`${at(next * 1e9)}: ${this.plot.entries.map((entry) => `${entryLabel(this.data.lines, entry)} ${this.text(entry, (line) => this.data.columns[line][this.bin(next)])}`).join(', ')}`);
   }
 
   private bin(seconds: number): number {
     const { times } = this.data;
-    return Math.min(times.length - 2, Math.max(0, Math.floor((seconds - times[0]) / (times[1] - times[0] || 1) + 1e-9)));
+    let [low, high] = [0, Math.max(0, times.length - 2)];
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      if (times[middle] <= seconds + 1e-9) low = middle;
+      else high = middle - 1;
+    }
+    return low;
   }
 
-  private valueAt(line: number, bin: number): string {
-    const value = this.data.columns[line][bin];
-    const format = this.data.lines[line].format || this.options.format;
-    return value === null || !Number.isFinite(value) ? '–' : format(value);
+  /** The value of a line, or the least and largest of all lines of a legend's entry. */
+  private text(entry: number[], value: (line: number) => number | null | undefined): string {
+    const values = entry.map(value).filter((v): v is number => v !== null && v !== undefined && Number.isFinite(v));
+    if (!values.length) return '–';
+    const format = this.data.lines[entry[0]].format || this.options.format;
+    const [low, high] = [format(Math.min(...values)), format(Math.max(...values))];
+    return low === high ? low : `${low} … ${high}`;
   }
 
   private showValues(): void {
     const { lines, times, columns } = this.data;
+    const entries = this.plot.entries;
     if (this.pointed === undefined) {
       const [from, until] = this.timeline.range.map((seconds) => this.bin(seconds));
-      const texts = columns.map((column, k) => {
-        const most = largest(column, from, until + 1);
-        return most === -Infinity ? '–' : `${lines[k].aside ? '' : 'max '}${(lines[k].format || this.options.format)(most)}`;
+      const texts = entries.map((entry) => {
+        const most = this.text(entry, (line) => largest(columns[line], from, until + 1));
+        return lines[entry[0]].aside || most === '–' ? most : `max ${most}`;
       });
       this.plot.values(texts);
       this.plot.when.textContent = '';
-      this.plot.describe(`${lines.map((line, k) => `${line.label}: ${texts[k]}`).join('; ')}. ${keysHelp}`);
+      this.plot.describe(`${entries.map((entry, k) => `${entryLabel(lines, entry)}: ${texts[k]}`).join('; ')}. ${keysHelp}`);
     } else {
       const bin = this.bin(this.pointed);
-      this.plot.values(columns.map((_, k) => this.valueAt(k, bin)));
+      this.plot.values(entries.map((entry) => this.text(entry, (line) => columns[line][bin])));
       this.plot.when.textContent = at(times[bin] * 1e9);
     }
   }
 }
 
 const keysHelp = 'Arrow keys move the cursor, Shift with arrow keys moves the range, plus and minus zoom, 0 shows the whole run.';
+
+/** Sums from below; the highest comes first, so that lower ones are drawn over it. Nothing is a gap. */
+function stacked(columns: Column[], bins: number): (number | null)[][] {
+  const sum = new Array<number>(bins).fill(0);
+  const shown = columns.map((column) => Array.from({ length: bins }, (_, k) => {
+    const value = column[k] || 0;
+    sum[k] += value;
+    return value ? sum[k] : null;
+  }));
+  return shown.reverse();
+}
+
+/** Powers of ten in a range. */
+function decades(_u: uPlot, _axis: number, min: number, max: number): number[] {
+  const first = Math.ceil(Math.log10(min) - 1e-9);
+  const count = Math.floor(Math.log10(max) + 1e-9) - first + 1;
+  return Array.from({ length: Math.max(1, count) }, (_, k) => 10 ** (first + k));
+}
 
 function largest(column: Column, from: number, until: number): number {
   let most = -Infinity;

@@ -13,7 +13,7 @@ interface Box {
 const longest = 22;
 
 export function placeLabels(
-  parts: VertexShape[], on: Point[], vertices: Vertex[], order: { index: number; weight: number }[],
+  parts: VertexShape[], on: Point[], neighbours: number[][], vertices: Vertex[], order: { index: number; weight: number }[],
   em: number, size: { width: number; height: number },
 ): void {
   const font = em * 0.82;
@@ -24,7 +24,7 @@ export function placeLabels(
     const shown = name.length > longest ? `${name.slice(0, longest - 1)}…` : name;
     if (label.textContent !== shown) label.textContent = shown;
     const width = shown.length * font * 0.58;
-    const free = sides(on[index], width, font).find(({ box }) => inside(box, size)
+    const free = sides(on[index], away(on, index, neighbours[index]), width, font).find(({ box }) => inside(box, size)
       && taken.every((other, k) => k === index || !overlaps(box, other)));
     label.setAttribute('visibility', free ? 'visible' : 'hidden');
     if (!free) continue;
@@ -35,15 +35,27 @@ export function placeLabels(
   }
 }
 
-/** Below, right, left, above. */
-function sides({ x, y }: Point, width: number, font: number) {
+/** The direction in which a vertex has the fewest links. */
+function away(on: Point[], index: number, neighbours: number[]): Point {
+  const sum = { x: 0, y: 0 };
+  for (const other of neighbours) {
+    const [dx, dy] = [on[other].x - on[index].x, on[other].y - on[index].y];
+    const length = Math.hypot(dx, dy) || 1;
+    sum.x -= dx / length;
+    sum.y -= dy / length;
+  }
+  return sum;
+}
+
+/** Places around a vertex, that which faces away from its links first. */
+function sides({ x, y }: Point, free: Point, width: number, font: number) {
   const box = (left: number, top: number): Box => ({ left: x + left, right: x + left + width, top: y + top, bottom: y + top + font });
   return [
-    { x: 0, y: 11 + font * 0.8, anchor: 'middle', box: box(-width / 2, 11) },
-    { x: 13, y: font * 0.35, anchor: 'start', box: box(13, -font / 2) },
-    { x: -13, y: font * 0.35, anchor: 'end', box: box(-13 - width, -font / 2) },
-    { x: 0, y: -12, anchor: 'middle', box: box(-width / 2, -11 - font) },
-  ];
+    { x: 0, y: 11 + font * 0.8, anchor: 'middle', box: box(-width / 2, 11), rank: -free.y - 0.1 },
+    { x: 13, y: font * 0.35, anchor: 'start', box: box(13, -font / 2), rank: -free.x },
+    { x: -13, y: font * 0.35, anchor: 'end', box: box(-13 - width, -font / 2), rank: free.x },
+    { x: 0, y: -12, anchor: 'middle', box: box(-width / 2, -11 - font), rank: free.y },
+  ].sort((a, b) => a.rank - b.rank);
 }
 
 function overlaps(a: Box, b: Box): boolean {

@@ -20,8 +20,8 @@ export function layout(vertices: Vertex[], links: MapLink[]): Point[] {
       .distance(({ source, target }) => distance(degree(neighbours, source), degree(neighbours, target))).strength(0.7))
     .force('charge', forceManyBody().strength(-420).distanceMax(900))
     .force('collide', forceCollide(26))
-    .force('x', forceX(0).strength(0.02))
-    .force('y', forceY(0).strength(0.05))
+    .force('x', forceX(0).strength(0.015))
+    .force('y', forceY(0).strength(0.07))
     .stop();
   simulation.tick(vertices.length > 400 ? 120 : 300);
   return level(points.map(({ x, y }) => ({ x, y })));
@@ -33,7 +33,7 @@ function degree(neighbours: number[][], end: unknown): number {
 
 /** Links between hubs are longer, so that what hangs on each has room. */
 function distance(a: number, b: number): number {
-  return 60 + 9 * Math.sqrt(Math.min(a, b) * 3);
+  return 48 + 9 * Math.sqrt(Math.min(a, b) * 3) + 1.8 * Math.min(40, Math.max(a, b));
 }
 
 /** Rings by hops from the middle; each branch has a sector as wide as its number of leaves. */

@@ -25,6 +25,7 @@ export class TopologyMap {
   private points: Point[] = [];
   private linkParts: LinkShape[] = [];
   private vertexParts: VertexShape[] = [];
+  private neighbours: number[][] = [];
   private signature = '';
 
   constructor(private readonly actions: MapActions) {
@@ -42,6 +43,7 @@ export class TopologyMap {
     if (signature === this.signature) return;
     this.signature = signature;
     this.points = layout(vertices, links);
+    this.neighbours = vertices.map((_, index) => links.filter((l) => l.ends.includes(index)).map(({ ends: [a, b] }) => (a === index ? b : a)));
     this.linkParts = linkShapes(links);
     this.vertexParts = vertices.map(vertexShape);
     this.canvas.classList.toggle('many', links.length > 60);
@@ -92,9 +94,9 @@ export class TopologyMap {
       part.group.setAttribute('transform', `translate(${on[index].x.toFixed(1)},${on[index].y.toFixed(1)})`);
     });
     const importance = this.vertices.map((vertex, index) => ({
-      index, weight: (vertex.kind === 'node' ? 0 : 1000) + this.links.filter((l) => l.ends.includes(index)).length,
+      index, weight: (vertex.kind === 'node' ? 0 : 1000) + this.neighbours[index].length,
     }));
-    placeLabels(this.vertexParts, on, this.vertices, importance, rem(), this.view.size);
+    placeLabels(this.vertexParts, on, this.neighbours, this.vertices, importance, rem(), this.view.size);
   }
 
   private wire(group: SVGGElement, tip: () => Node[], act: () => void): void {

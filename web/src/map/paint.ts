@@ -35,6 +35,12 @@ export function levels(paint: Paint): [string, string][] {
   return rows;
 }
 
+/** What the ranking sorts by; absent: nothing to rank. */
+export function amountOf(paint: Paint, figures: Figures): number | undefined {
+  if (!figures.active) return undefined;
+  return { use: figures.use, drops: figures.droppedShare || undefined, lateness: figures.latenessNs || undefined }[paint];
+}
+
 export function valueOf(paint: Paint, figures: Figures): string {
   if (!figures.active) return 'idle';
   if (paint === 'drops') return `${percent(figures.droppedShare)} dropped`;

@@ -26,9 +26,16 @@ export function comparedRuns(document: Document): Section {
       h('div', { class: 'panel-head' }, h('i', { class: 'swatch' }), h('h3', null, group.name || 'runs'), h('span', { class: 'hint' }, plural(group.runs.length, 'run'))),
       h('ul', { class: 'run-list' }, group.runs.map((run) => h('li', null, h('code', null, document.runs[run].label), ...badges(document.runs[run])))),
     ))),
-    ...document.runs.flatMap((run) => run.notes.map((note) => h('p', { class: 'hint' }, `${run.label}: ${note}`))),
+    notes(document).map((text) => h('p', { class: 'hint' }, text)),
   );
   return made;
+}
+
+/** Notes of runs, each once. */
+function notes(document: Document): string[] {
+  const about = new Map<string, string[]>();
+  for (const run of document.runs) for (const note of run.notes) about.set(note, [...about.get(note) || [], run.label]);
+  return [...about].map(([note, runs]) => `${runs.length === document.runs.length ? 'All runs' : runs.join(', ')}: ${note}`);
 }
 
 export function comparison(document: Document): Section | null {

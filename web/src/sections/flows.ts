@@ -16,7 +16,7 @@ export function flows(run: Run): Section {
     all > rows.length ? h('p', { class: 'hint' }, `The ${grouped(rows.length)} flows with most bytes of ${grouped(all)}.`) : null,
     table<Flow>({
       caption: 'Flows: goodput, retransmits, round trip time',
-      filter: true, limit: 25, rows, sort: { column: 5, descending: true },
+      filter: true, limit: 20, rows,
       columns: columns(),
     }),
   );

@@ -20,7 +20,7 @@ const kinds: Kind[] = [
   { options: { title: 'Delivered', format: bits }, value: (s, k, step) => (s.delivered_bytes?.[k] || 0) * 8 / step },
   { options: { title: 'Queue, most packets', format: grouped }, value: (s, k) => s.queue_max_packets?.[k] || 0 },
   { options: { title: 'Dropped packets a second', format: digits }, value: (s, k, step) => Object.values(s.dropped || {}).reduce((all, c) => all + (c[k] || 0), 0) / step },
-  { options: { title: 'Lateness, largest', format: ns, log: true }, value: (s, k) => Math.max(100, s.lateness_max_ns?.[k] || 0) },
+  { options: { title: 'Lateness, largest', format: ns, log: true }, value: (s, k) => s.lateness_max_ns?.[k] || null },
 ];
 
 export function overlay(document: Document, views: RunView[], context: Context): Section {
@@ -58,7 +58,7 @@ function laneName(lane: { link: string; direction: string }): string {
 function lines(document: Document, views: RunView[]): Line[] {
   return views.map(({ run }) => ({
     label: groupSize(document, run.group) > 1 ? run.label : document.comparison?.groups[run.group]?.name || run.label,
-    colour: `group-${1 + (run.group % 6)}`, width: 1.25,
+    colour: `group-${1 + (run.group % 6)}`, width: 1.1, group: document.comparison?.groups[run.group]?.name,
   }));
 }
 
@@ -87,7 +87,7 @@ function cdf(document: Document, title: string, of: (run: RunView['run']) => Dis
     const given = of(run) || [];
     const lane = run.lanes.findIndex((one) => laneName(one) === name);
     const found = name ? given.find((one) => one.lane === lane) : title.startsWith('Lateness') ? given[0] : together(given);
-    return found?.count ? [{ label: line.label, colour: line.colour, distribution: found }] : [];
+    return found?.count ? [{ label: line.label, colour: line.colour, group: line.group, distribution: found }] : [];
   });
   if (!all.length) return null;
   const chart = new CdfChart(title);

@@ -1,11 +1,11 @@
 /** The map with its legend. Links lead to their charts, nodes to their programs. */
 import type { Context } from '../context';
-import { h } from '../dom/element';
+import { button, fill, h } from '../dom/element';
 import { choices, goTo, section, type Section } from '../dom/section';
 import { bits, grouped, ns } from '../format';
 import { tooltipRows } from '../charts/tooltip';
 import { TopologyMap } from '../map/map';
-import { levelOf, levels, paints, valueOf, type Paint } from '../map/paint';
+import { amountOf, levelOf, levels, paints, valueOf, type Paint } from '../map/paint';
 
 export interface Topology extends Section {
   map: TopologyMap;
@@ -24,7 +24,11 @@ export function topology(context: Context, act?: { link: (index: number) => void
     vertexTip: (index) => vertexTip(context, index),
     linkLabel: (index) => linkLabel(context, index, paint),
   });
-  const colour = () => { colourLinks(context, map, paint); };
+  const ranking = h('ol', { class: 'ranking' });
+  const colour = () => {
+    colourLinks(context, map, paint);
+    fill(ranking, ranked(context, paint).map((row) => rankRow(context, row, act?.link)));
+  };
   const choose = (value: Paint) => {
     paint = value;
     legend.replaceChildren(...levels(paint).map(([level, text]) => h('li', null, h('i', { class: 'level', 'data-level': level }), text)));
@@ -34,7 +38,7 @@ export function topology(context: Context, act?: { link: (index: number) => void
   const made = section(
     'map', 'Map',
     h('div', { class: 'toolbar' }, choices('Colour of links', paints, paint, choose), h('span', { class: 'hint' }, 'A link leads to its charts, a node to its programs. Each half of a link is the direction that its arrow shows. Colours follow the range of the time lines.')),
-    map.element, legend,
+    h('div', { class: 'map-panel' }, map.element, h('div', { class: 'ranks' }, h('h3', null, 'Highest in the range shown'), ranking)), legend,
   );
   map.set(run.map.vertices, run.map.links);
   run.map.vertices.forEach((vertex, index) => { map.mark(index, vertex.absent ? 'absent' : failed(context, vertex.name) ? 'failed' : ''); });
@@ -42,6 +46,36 @@ export function topology(context: Context, act?: { link: (index: number) => void
   context.timeline.onRange(later(colour));
   context.onChoose(() => { map.select(context.chosen); });
   return { ...made, map, paint: colour };
+}
+
+interface Rank {
+  lane: number;
+  amount: number;
+  level: string;
+  text: string;
+}
+
+const rankedAtMost = 8;
+
+/** The link directions with the highest figures of the present kind. */
+function ranked(context: Context, paint: Paint): Rank[] {
+  const [from, until] = context.timeline.range;
+  return context.view.run.lanes.flatMap((_, lane): Rank[] => {
+    const figures = context.view.figures(lane, from, until);
+    const amount = amountOf(paint, figures);
+    return amount === undefined ? [] : [{ lane, amount, level: levelOf(paint, figures), text: valueOf(paint, figures) }];
+  }).sort((a, b) => b.amount - a.amount).slice(0, rankedAtMost);
+}
+
+function rankRow(context: Context, row: Rank, lead = (index: number) => { leadToLink(context, index); }): HTMLElement {
+  const lane = context.view.run.lanes[row.lane];
+  return h(
+    'li', null,
+    h('i', { class: 'level', 'data-level': row.level }),
+    button(lane.link, () => { lead(context.view.linkOf(row.lane)); }, { class: 'plain' }),
+    h('span', { class: 'hint' }, lane.direction),
+    h('span', { class: 'rank-value' }, row.text),
+  );
 }
 
 function later(act: () => void): () => void {
