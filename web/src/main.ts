@@ -1,5 +1,6 @@
 /** The page begins here: what it was opened for decides the mode. */
-import { entry, readDocument } from './document/read';
+import { entry, readDocument, token } from './document/read';
+import { startLive } from './live/start';
 import { openForPrint, show, showFailure } from './page';
 import { report } from './report';
 import { startTheme } from './theme/theme';
@@ -12,6 +13,8 @@ async function start(): Promise<void> {
     if (mode === 'report' && element) {
       const read = await readDocument(element);
       show(read.runs.length > 1 ? 'Comparison' : read.runs[0]?.label ?? 'Report', theme, report(read));
+    } else if (mode === 'live' && element) {
+      await startLive(token(element), theme);
     } else {
       showFailure('It is filled in by `windtunnel report`, `windtunnel web` or `windtunnel edit`.', theme);
     }

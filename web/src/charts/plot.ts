@@ -35,6 +35,8 @@ export class Plot {
   readonly tools = h('span', { class: 'chart-tools' });
   u: uPlot | undefined;
   visible = true;
+  /** Called when the chart has come into view. */
+  shown: (() => void) | undefined;
   private readonly legend = h('ul', { class: 'legend' });
   private readonly summary = h('p', { class: 'unseen', id: freshId('summary') });
   private items: Legend[] = [];
@@ -58,7 +60,10 @@ export class Plot {
       this.stage, this.summary,
     );
     new ResizeObserver(() => { this.fit(); }).observe(this.stage);
-    new IntersectionObserver((seen) => { this.visible = seen[seen.length - 1].isIntersecting; }).observe(this.stage);
+    new IntersectionObserver((seen) => {
+      this.visible = seen[seen.length - 1].isIntersecting;
+      if (this.visible) this.shown?.();
+    }).observe(this.stage);
     plots.add(this);
     if (!watchesTheme) onTheme(redrawAll);
     watchesTheme = true;

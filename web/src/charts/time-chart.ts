@@ -32,10 +32,12 @@ export class TimeChart {
   private data: TimeData = { times: [0, 1], lines: [], columns: [] };
   private pointed: number | undefined;
   private signature = '';
+  private stale = false;
   private readonly watching: (() => void)[];
 
   constructor(private readonly options: TimeOptions, private readonly timeline: Timeline) {
     this.plot = new Plot(options.title, () => this.make(), options.heightRem);
+    this.plot.shown = () => { if (this.stale) this.apply(); };
     this.plot.stage.addEventListener('keydown', (event) => { this.key(event); });
     this.watching = [
       timeline.onRange(() => { this.rangeChanged(); }),
@@ -57,6 +59,19 @@ export class TimeChart {
   /** New data; the chart is made anew only where its lines are others. */
   set(data: TimeData): void {
     this.data = data;
+    if (this.waits()) return;
+    this.apply();
+  }
+
+  /** Whether nothing needs to be drawn before the chart is seen. */
+  private waits(): boolean {
+    this.stale = this.timeline.lazy && !this.plot.visible;
+    return this.stale;
+  }
+
+  private apply(): void {
+    const { data } = this;
+    this.stale = false;
     const signature = JSON.stringify(data.lines);
     if (signature !== this.signature) {
       this.signature = signature;
@@ -126,6 +141,7 @@ export class TimeChart {
   }
 
   private rangeChanged(): void {
+    if (this.waits()) return;
     const [min, max] = this.timeline.range;
     this.plot.u?.setScale('x', { min, max });
     if (this.pointed === undefined) this.showValues();

@@ -219,6 +219,8 @@ export interface Measure {
   direction?: string;
   values: (number | null)[][];
   mean: (number | null)[];
+  /** 95 % confidence intervals of the means. */
+  interval?: ([number, number] | null)[];
   difference?: Difference[];
 }
 

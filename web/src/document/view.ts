@@ -31,7 +31,9 @@ export class RunView {
   private whole: LaneSeries | undefined;
   private starts: number[] | undefined;
 
-  constructor(readonly run: Run) {
+  /** `totals`: the network's series where something else keeps them, as in live mode. */
+  constructor(readonly run: Run, totals?: LaneSeries) {
+    this.whole = totals;
     for (const result of run.summary?.links || []) this.results.set(key(result), result);
   }
 
@@ -46,7 +48,10 @@ export class RunView {
 
   /** The begin of each bin, and the end of the last one, in seconds. */
   times(): number[] {
-    this.starts ||= Array.from({ length: this.run.series.bins + 1 }, (_, k) => k * this.stepS);
+    const { bins } = this.run.series;
+    if (this.starts?.length !== bins + 1 || this.starts[1] !== this.stepS) {
+      this.starts = Array.from({ length: bins + 1 }, (_, k) => k * this.stepS);
+    }
     return this.starts;
   }
 
@@ -92,7 +97,7 @@ export class RunView {
     const seconds = Math.max(1e-9, (until - from) * this.stepS);
     const delivered = sum(lane.delivered_bytes, from, until);
     const wire = lane.delivered_wire_bytes ? sum(lane.delivered_wire_bytes, from, until) : delivered;
-    const packets = sum(lane.delivered_packets, from, until);
+    const packets = lane.delivered_packets ? sum(lane.delivered_packets, from, until) : delivered / this.packetBytes(index);
     const dropped = Object.values(lane.dropped || {}).reduce((all, column) => all + sum(column, from, until), 0);
     const allowed = this.allowed(index, from * this.stepS, until * this.stepS);
     return {
@@ -105,6 +110,12 @@ export class RunView {
       queueMax: most(lane.queue_max_packets, from, until),
       active: packets > 0 || dropped > 0 || delivered > 0,
     };
+  }
+
+  /** Bytes of a packet, on average: for series of which packets were left out. */
+  private packetBytes(index: number): number {
+    const result = this.result(index);
+    return result?.delivered_packets ? result.delivered_bytes / result.delivered_packets : 1000;
   }
 
   /** Bits that the asked rate allowed in a span; absent where a part of it had no rate. */

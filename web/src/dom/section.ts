@@ -1,5 +1,5 @@
 /** Sections of the page, with a heading that the navigation leads to. */
-import { h, type Child } from './element';
+import { freshId, h, type Child } from './element';
 
 export interface Section {
   id: string;
@@ -47,7 +47,7 @@ export function choices<T extends string>(
   chosen: T,
   change: (value: T) => void,
 ): HTMLElement {
-  const name = `choice-${label.replace(/\W+/g, '-')}-${options.length}-${Math.floor(performance.now() * 1000)}`;
+  const name = freshId('choice');
   return h(
     'div',
     { class: 'choices', role: 'radiogroup', 'aria-label': label },

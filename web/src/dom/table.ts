@@ -37,25 +37,41 @@ interface State<T> {
 }
 
 export function table<T>(options: TableOptions<T>): HTMLElement {
+  return changingTable(options).element;
+}
+
+/** A table whose rows change; what was sorted and filtered stays so. */
+export function changingTable<T>(options: TableOptions<T>): { element: HTMLElement; set: (rows: T[]) => void } {
   const state: State<T> = {
     options, body: h('tbody'), foot: h('p', { class: 'table-foot' }), heads: [],
     sort: options.sort ? { column: options.sort.column, descending: Boolean(options.sort.descending) } : null,
     words: '', all: false,
   };
   state.heads = options.columns.map((column, index) => heading(state, column, index));
-  draw(state);
   const sheet = h(
     'table', null,
     h('caption', { class: 'unseen' }, options.caption),
     h('thead', null, h('tr', null, state.heads)),
     state.body,
   );
-  return h(
-    'div', { class: 'table' },
-    options.filter && options.rows.length > 5 ? filterField(state) : null,
-    h('div', { class: 'table-scroll', role: 'region', 'aria-label': options.caption, tabindex: 0 }, sheet),
-    state.foot,
-  );
+  const filter = options.filter ? filterField(state) : null;
+  const set = (rows: T[]) => {
+    options.rows = rows;
+    if (filter) {
+      filter.hidden = rows.length <= 5 && !state.words;
+      filter.placeholder = `Filter ${grouped(rows.length)} rows`;
+    }
+    draw(state);
+  };
+  set(options.rows);
+  return {
+    element: h(
+      'div', { class: 'table' }, filter,
+      h('div', { class: 'table-scroll', role: 'region', 'aria-label': options.caption, tabindex: 0 }, sheet),
+      state.foot,
+    ),
+    set,
+  };
 }
 
 function heading<T>(state: State<T>, column: Column<T>, index: number): HTMLElement {
@@ -71,9 +87,9 @@ function heading<T>(state: State<T>, column: Column<T>, index: number): HTMLElem
   );
 }
 
-function filterField<T>(state: State<T>): HTMLElement {
+function filterField<T>(state: State<T>): HTMLInputElement {
   return h('input', {
-    type: 'search', class: 'filter', placeholder: `Filter ${grouped(state.options.rows.length)} rows`,
+    type: 'search', class: 'filter',
     'aria-label': `Filter: ${state.options.caption}`,
     on: {
       input: (event) => {

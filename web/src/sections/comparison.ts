@@ -1,6 +1,6 @@
 /** Groups of runs against each other: differences of measures with their intervals. */
 import type { Comparison, Difference, Document, Measure } from '../document/types';
-import { fill, h, svg } from '../dom/element';
+import { fill, h, svg, type Child } from '../dom/element';
 import { absent, section, type Section } from '../dom/section';
 import { table } from '../dom/table';
 import { grouped, inUnit, percent, plural } from '../format';
@@ -93,7 +93,7 @@ function measures(given: Comparison, rows: Row[]): HTMLElement {
       { title: 'About', value: ({ measure }) => measure.about },
       ...given.groups.map((group, index) => ({
         title: group.name, numeric: true,
-        value: ({ measure }: Row) => measure.mean[index], cell: ({ measure }: Row) => inUnit(measure.mean[index], measure.unit),
+        value: ({ measure }: Row) => measure.mean[index], cell: ({ measure }: Row) => mean(measure, index),
       })),
       ...(several ? [{ title: 'Compared', value: ({ difference }: Row) => (difference ? given.groups[difference.group].name : '') }] : []),
       { title: 'Difference', numeric: true, value: relative, cell: (row) => signed(row) },
@@ -101,6 +101,13 @@ function measures(given: Comparison, rows: Row[]): HTMLElement {
       { title: `−${percent(extent)} … 0 … +${percent(extent)}`, value: relative, cell: (row) => plot(row, extent) },
     ],
   });
+}
+
+/** A group's mean, with half of its interval. */
+function mean(measure: Measure, group: number): Child {
+  const interval = measure.interval?.[group];
+  const text = inUnit(measure.mean[group], measure.unit);
+  return interval ? [text, h('small', { class: 'hint' }, ` ± ${inUnit((interval[1] - interval[0]) / 2, measure.unit)}`)] : text;
 }
 
 function base({ measure, difference }: Row): number | undefined {

@@ -110,19 +110,30 @@ export function rangeText(timeline: Timeline): HTMLElement {
 
 /** Which kinds of events are marked. */
 export function kindFilter(timeline: Timeline): HTMLElement {
-  const count = (kind: MarkKind) => timeline.marks.filter((mark) => mark.kind === kind).length;
-  const present = markKinds.filter((kind) => count(kind) > 0);
-  if (!present.length) return h('p', { class: 'hint' }, 'No events.');
-  return h(
-    'fieldset', { class: 'kinds' },
-    h('legend', null, 'Events marked'),
-    present.map((kind) => h(
-      'label', { class: `kind mark-${kind}` },
-      h('input', {
-        type: 'checkbox', checked: !timeline.hidden.has(kind), 'data-kind': kind,
-        on: { change: (event) => { timeline.toggle(kind, (event.target as HTMLInputElement).checked); } },
-      }),
-      h('i', { class: 'flag', 'aria-hidden': 'true' }), kind, h('small', null, String(count(kind))),
-    )),
+  const none = h('span', { class: 'hint' }, 'none yet');
+  const kinds = markKinds.map((kind) => ({ kind, ...kindBox(timeline, kind) }));
+  const show = () => {
+    for (const { kind, box, count } of kinds) {
+      const number = timeline.marks.filter((mark) => mark.kind === kind).length;
+      box.hidden = number === 0;
+      if (count.textContent !== String(number)) count.textContent = String(number);
+    }
+    none.hidden = timeline.marks.length > 0;
+  };
+  timeline.onMarks(show);
+  show();
+  return h('fieldset', { class: 'kinds' }, h('legend', null, 'Events marked'), kinds.map((one) => one.box), none);
+}
+
+function kindBox(timeline: Timeline, kind: MarkKind): { box: HTMLElement; count: HTMLElement } {
+  const count = h('small');
+  const box = h(
+    'label', { class: `kind mark-${kind}` },
+    h('input', {
+      type: 'checkbox', checked: !timeline.hidden.has(kind), 'data-kind': kind,
+      on: { change: (event) => { timeline.toggle(kind, (event.target as HTMLInputElement).checked); } },
+    }),
+    h('i', { class: 'flag', 'aria-hidden': 'true' }), kind, count,
   );
+  return { box, count };
 }

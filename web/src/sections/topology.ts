@@ -13,7 +13,15 @@ export interface Topology extends Section {
   paint: () => void;
 }
 
-export function topology(context: Context, act?: { link: (index: number) => void; vertex: (index: number) => void }): Topology {
+export interface TopologyActions {
+  link: (index: number) => void;
+  vertex: (index: number) => void;
+  hint: string;
+  /** Whether a link is cut. */
+  down: (link: string) => boolean;
+}
+
+export function topology(context: Context, act?: TopologyActions): Topology {
   let paint: Paint = 'use';
   const { run } = context.view;
   const legend = h('ul', { class: 'map-legend' });
@@ -26,7 +34,7 @@ export function topology(context: Context, act?: { link: (index: number) => void
   });
   const ranking = h('ol', { class: 'ranking' });
   const colour = () => {
-    colourLinks(context, map, paint);
+    colourLinks(context, map, paint, act?.down);
     fill(ranking, ranked(context, paint).map((row) => rankRow(context, row, act?.link)));
   };
   const choose = (value: Paint) => {
@@ -37,13 +45,13 @@ export function topology(context: Context, act?: { link: (index: number) => void
   };
   const made = section(
     'map', 'Map',
-    h('div', { class: 'toolbar' }, choices('Colour of links', paints, paint, choose), h('span', { class: 'hint' }, 'A link leads to its charts, a node to its programs. Each half of a link is the direction that its arrow shows. Colours follow the range of the time lines.')),
-    h('div', { class: 'map-panel' }, map.element, h('div', { class: 'ranks' }, h('h3', null, 'Highest in the range shown'), ranking)), legend,
+    h('div', { class: 'toolbar' }, choices('Colour of links', paints, paint, choose), h('span', { class: 'hint' }, act?.hint || 'A link leads to its charts, a node to its programs. Each half of a link is the direction that its arrow shows. Colours follow the range of the time lines.')),
+    h('div', { class: 'map-panel' }, map.element, h('div', { class: 'ranks' }, h('h3', null, act ? 'Highest at present' : 'Highest in the range shown'), ranking)), legend,
   );
   map.set(run.map.vertices, run.map.links);
   run.map.vertices.forEach((vertex, index) => { map.mark(index, vertex.absent ? 'absent' : failed(context, vertex.name) ? 'failed' : ''); });
   choose(paint);
-  context.timeline.onRange(later(colour));
+  if (!act) context.timeline.onRange(later(colour));
   context.onChoose(() => { map.select(context.chosen); });
   return { ...made, map, paint: colour };
 }
@@ -59,7 +67,7 @@ const rankedAtMost = 8;
 
 /** The link directions with the highest figures of the present kind. */
 function ranked(context: Context, paint: Paint): Rank[] {
-  const [from, until] = context.timeline.range;
+  const [from, until] = context.span();
   return context.view.run.lanes.flatMap((_, lane): Rank[] => {
     const figures = context.view.figures(lane, from, until);
     const amount = amountOf(paint, figures);
@@ -90,11 +98,11 @@ function later(act: () => void): () => void {
   };
 }
 
-function colourLinks(context: Context, map: TopologyMap, paint: Paint): void {
-  const [from, until] = context.timeline.range;
+function colourLinks(context: Context, map: TopologyMap, paint: Paint, isDown: (link: string) => boolean = () => false): void {
+  const [from, until] = context.span();
   context.view.run.map.links.forEach((link, index) => {
     const [up, down] = link.lanes.map((lane) => levelOf(paint, context.view.figures(lane, from, until)));
-    map.paint(index, [up, down], false);
+    map.paint(index, [up, down], isDown(link.name));
   });
 }
 
@@ -117,12 +125,12 @@ function failed(context: Context, node: string): boolean {
 }
 
 export function linkTip(context: Context, index: number): Node[] {
-  const { view, timeline } = context;
+  const { view } = context;
   const link = view.run.map.links[index];
   return [
     h('b', null, link.name),
     ...link.lanes.map((lane, way) => {
-      const figures = view.figures(lane, ...timeline.range);
+      const figures = view.figures(lane, ...context.span());
       const asked = link.asked[way];
       return h(
         'div', null,
@@ -149,8 +157,8 @@ export function vertexTip(context: Context, index: number): Node[] {
 }
 
 function linkLabel(context: Context, index: number, paint: Paint): string {
-  const { view, timeline } = context;
+  const { view } = context;
   const link = view.run.map.links[index];
-  const ways = link.lanes.map((lane) => `${view.run.lanes[lane].direction} ${valueOf(paint, view.figures(lane, ...timeline.range))}`);
+  const ways = link.lanes.map((lane) => `${view.run.lanes[lane].direction} ${valueOf(paint, view.figures(lane, ...context.span()))}`);
   return `link ${link.name}: ${ways.join('; ')}`;
 }
