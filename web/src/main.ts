@@ -1,5 +1,6 @@
 /** The page begins here: what it was opened for decides the mode. */
 import { entry, readDocument, token } from './document/read';
+import { startEdit } from './edit/start';
 import { startLive } from './live/start';
 import { openForPrint, show, showFailure } from './page';
 import { report } from './report';
@@ -15,6 +16,8 @@ async function start(): Promise<void> {
       show(read.runs.length > 1 ? 'Comparison' : read.runs[0]?.label ?? 'Report', theme, report(read));
     } else if (mode === 'live' && element) {
       await startLive(token(element), theme);
+    } else if (mode === 'edit' && element) {
+      await startEdit(token(element), theme);
     } else {
       showFailure('It is filled in by `windtunnel report`, `windtunnel web` or `windtunnel edit`.', theme);
     }

@@ -28,8 +28,11 @@ const maxima = ['queue_max_packets', 'queue_max_bytes', 'lateness_max_ns'] as co
 
 export class RunView {
   readonly results = new Map<string, LinkResult>();
+  /** Rates that were asked for since, by lane: what live mode knows. */
+  readonly changedRates = new Map<number, RateStep[]>();
   private whole: LaneSeries | undefined;
   private starts: number[] | undefined;
+  private readonly links = new Map<number, number>();
 
   /** `totals`: the network's series where something else keeps them, as in live mode. */
   constructor(readonly run: Run, totals?: LaneSeries) {
@@ -66,7 +69,8 @@ export class RunView {
 
   /** The link that a lane belongs to. */
   linkOf(lane: number): number {
-    return this.run.map.links.findIndex((link) => link.lanes.includes(lane));
+    if (!this.links.size) this.run.map.links.forEach(({ lanes }, index) => { for (const one of lanes) this.links.set(one, index); });
+    return this.links.get(lane) ?? -1;
   }
 
   /** All lanes together: sums of counts, maxima of maxima. */
@@ -79,13 +83,13 @@ export class RunView {
   rates(index: number): RateStep[] {
     const phases = this.result(index)?.phases;
     if (phases?.length) return phases.map((p) => ({ fromS: p.from_ns / 1e9, bits: parseRate(p.asked.rate) }));
-    return [{ fromS: 0, bits: this.rate(index) }];
+    return [{ fromS: 0, bits: this.rate(index) }, ...this.changedRates.get(index) || []];
   }
 
   /** The rate that was asked for when the run began. */
   rate(index: number): number | undefined {
-    const link = this.run.map.links.find((one) => one.lanes.includes(index));
-    const asked = link ? link.asked[link.lanes.indexOf(index)] : this.result(index)?.asked;
+    const link = this.run.map.links.at(this.linkOf(index));
+    const asked = link?.lanes.includes(index) ? link.asked[link.lanes.indexOf(index)] : this.result(index)?.asked;
     return parseRate(asked?.rate);
   }
 

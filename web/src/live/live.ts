@@ -120,7 +120,7 @@ export class LiveRun {
         this.frames.ask('status');
       },
       links: (data) => {
-        this.store.links = (data as { links: LaneProperties[] }).links;
+        this.store.setLinks((data as { links: LaneProperties[] }).links);
         this.frames.ask('links');
       },
       ended: (data) => {

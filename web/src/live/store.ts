@@ -1,6 +1,7 @@
 /** A run that goes on: its document, to which samples are added as they come. */
 import type { LaneSeries, Mark, Run } from '../document/types';
 import { addLane, RunView } from '../document/view';
+import { parseRate } from '../format';
 import type { LaneProperties, LaneSample, Sample, Status } from './messages';
 
 const sums = ['offered_bytes', 'delivered_bytes', 'delivered_wire_bytes', 'delivered_packets'] as const;
@@ -46,6 +47,18 @@ export class LiveStore {
   mark(mark: Mark): void {
     this.run.events.push(mark);
     this.elapsedNs = Math.max(this.elapsedNs, mark.at_ns);
+  }
+
+  /** New properties of links; changes of rates are kept with their times. */
+  setLinks(links: LaneProperties[]): void {
+    this.links = links;
+    const bits = new Map(links.map((lane) => [`${lane.link}\0${lane.direction}`, parseRate(lane.properties.rate)]));
+    this.run.lanes.forEach((lane, index) => {
+      const name = `${lane.link}\0${lane.direction}`;
+      if (!bits.has(name) || this.view.rates(index).at(-1)?.bits === bits.get(name)) return;
+      const steps = this.view.changedRates.get(index) || [];
+      this.view.changedRates.set(index, [...steps, { fromS: this.elapsedNs / 1e9, bits: bits.get(name) }]);
+    });
   }
 
   /** Whether any direction of a link is cut. */

@@ -33,8 +33,12 @@ export function topology(context: Context, act?: TopologyActions): Topology {
     linkLabel: (index) => linkLabel(context, index, paint),
   });
   const ranking = h('ol', { class: 'ranking' });
-  const colour = () => {
+  let rankedAt = 0;
+  const colour = (rank = true) => {
     colourLinks(context, map, paint, act?.down);
+    // While a run goes the list would change under the hand: once a second is enough, and not while it is used.
+    if (!rank && (performance.now() - rankedAt < 1000 || ranking.matches(':hover, :focus-within'))) return;
+    rankedAt = performance.now();
     fill(ranking, ranked(context, paint).map((row) => rankRow(context, row, act?.link)));
   };
   const choose = (value: Paint) => {
@@ -51,9 +55,9 @@ export function topology(context: Context, act?: TopologyActions): Topology {
   map.set(run.map.vertices, run.map.links);
   run.map.vertices.forEach((vertex, index) => { map.mark(index, vertex.absent ? 'absent' : failed(context, vertex.name) ? 'failed' : ''); });
   choose(paint);
-  if (!act) context.timeline.onRange(later(colour));
+  if (!act) context.timeline.onRange(later(() => { colour(); }));
   context.onChoose(() => { map.select(context.chosen); });
-  return { ...made, map, paint: colour };
+  return { ...made, map, paint: () => { colour(!act); } };
 }
 
 interface Rank {
