@@ -18,6 +18,16 @@ export function quantile(distribution: Distribution, share: number): number {
   return distribution.max_ns;
 }
 
+/** All values of several distributions as one. */
+export function together(name: string, all: Distribution[]): Distribution {
+  const counts = new Map<number, number>();
+  for (const one of all) for (const [value, count] of one.bins) counts.set(value, (counts.get(value) || 0) + count);
+  return {
+    name, count: all.reduce((sum, one) => sum + one.count, 0), max_ns: all.reduce((most, one) => Math.max(most, one.max_ns), 0),
+    bins: [...counts].sort((a, b) => a[0] - b[0]),
+  };
+}
+
 export interface Curve {
   label: string;
   colour: string;
@@ -56,7 +66,7 @@ export class CdfChart {
         y: { range: () => [0, scale === 'tail' ? tailEnd(this.curves) : 1] },
       },
       axes: [
-        axis({ values: (_u, splits) => splits.map((v) => ns(v)), splits: roundValues, size: rem() * 2 }),
+        axis({ values: (_u, splits) => splits.map((v) => ns(v)), splits: roundValues, filter: (_u, splits) => splits, size: rem() * 2 }),
         axis({
           size: rem() * 4.6,
           splits: (_u, _i, _min, max) => (scale === 'tail' ? shares : quarters).map((s) => place(s, scale)).filter((y) => y <= max + 1e-9),
@@ -135,6 +145,7 @@ function shareText(share: number): string {
 function roundValues(u: uPlot, _axis: number, min: number, max: number): number[] {
   const room = Math.max(2, u.width / (rem() * 4.5));
   const span = Math.log10(max / min);
+  if (span < 0.8) return evenly(min, max, room / 2);
   const steps = span * 3 <= room ? [1, 2, 5] : span * 2 <= room ? [1, 3] : [1];
   const found: number[] = [];
   for (let power = Math.floor(Math.log10(min)); 10 ** power <= max; power += 1) {
@@ -144,6 +155,15 @@ function roundValues(u: uPlot, _axis: number, min: number, max: number): number[
     }
   }
   return found;
+}
+
+/** Round values at equal distances, for less than a decade. */
+function evenly(min: number, max: number, count: number): number[] {
+  const rough = (max - min) / Math.max(1, count);
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough) ?? power * 10;
+  const first = Math.ceil(min / step);
+  return Array.from({ length: Math.max(1, Math.floor(max / step) - first + 1) }, (_, k) => (first + k) * step);
 }
 
 /** How many nines the largest number of values can show. */

@@ -12,8 +12,8 @@ export const reasons = ['queue_full', 'aqm', 'loss', 'down', 'partition', 'mtu',
 
 export const chartKinds: { kind: ChartKind; options: TimeOptions }[] = [
   { kind: 'throughput', options: { title: 'Throughput', format: bits } },
-  { kind: 'queue', options: { title: 'Queue', format: (v) => grouped(v) } },
-  { kind: 'drops', options: { title: 'Drops by reason', format: (v) => grouped(v), stacked: true } },
+  { kind: 'queue', options: { title: 'Queue', format: (v) => grouped(v), whole: true } },
+  { kind: 'drops', options: { title: 'Drops by reason', format: (v) => grouped(v), stacked: true, whole: true } },
   { kind: 'lateness', options: { title: 'Lateness, largest', format: ns, log: true } },
 ];
 

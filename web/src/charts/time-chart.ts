@@ -14,6 +14,8 @@ export interface TimeOptions {
   format: (value: number) => string;
   log?: boolean;
   stacked?: boolean;
+  /** Only whole numbers on the axis. */
+  whole?: boolean;
   heightRem?: number;
 }
 
@@ -104,7 +106,7 @@ export class TimeChart {
       axes: [
         axis({ values: (_u, splits) => splits.map((s) => clock(s, splits)), space: rem() * 4.5, size: rem() * 2 }),
         axis({
-          size: rem() * 5.4, space: rem() * 2, splits: options.log ? decades : undefined,
+          size: rem() * 5.4, space: rem() * 2, splits: options.log ? decades : undefined, incrs: options.whole ? wholeSteps : undefined,
           values: (_u, splits) => splits.map((v) => label(v, options.format)),
         }),
       ],
@@ -260,6 +262,8 @@ function stacked(columns: Column[], bins: number): (number | null)[][] {
   }));
   return shown.reverse();
 }
+
+const wholeSteps = [1, 2, 5, 10, 20, 50].concat([1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9].flatMap((n) => [n, 2 * n, 5 * n]));
 
 /** Powers of ten in a range. */
 function decades(_u: uPlot, _axis: number, min: number, max: number): number[] {

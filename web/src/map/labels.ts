@@ -24,7 +24,7 @@ export function placeLabels(
     const shown = name.length > longest ? `${name.slice(0, longest - 1)}…` : name;
     if (label.textContent !== shown) label.textContent = shown;
     const width = shown.length * font * 0.58;
-    const free = sides(on[index], away(on, index, neighbours[index]), width, font).find(({ box }) => inside(box, size)
+    const free = sides(on[index], ways(on, index, neighbours[index]), width, font).find(({ box }) => inside(box, size)
       && taken.every((other, k) => k === index || !overlaps(box, other)));
     label.setAttribute('visibility', free ? 'visible' : 'hidden');
     if (!free) continue;
@@ -35,26 +35,24 @@ export function placeLabels(
   }
 }
 
-/** The direction in which a vertex has the fewest links. */
-function away(on: Point[], index: number, neighbours: number[]): Point {
-  const sum = { x: 0, y: 0 };
-  for (const other of neighbours) {
+/** The directions of a vertex's links. */
+function ways(on: Point[], index: number, neighbours: number[]): Point[] {
+  return neighbours.map((other) => {
     const [dx, dy] = [on[other].x - on[index].x, on[other].y - on[index].y];
     const length = Math.hypot(dx, dy) || 1;
-    sum.x -= dx / length;
-    sum.y -= dy / length;
-  }
-  return sum;
+    return { x: dx / length, y: dy / length };
+  });
 }
 
-/** Places around a vertex, that which faces away from its links first. */
-function sides({ x, y }: Point, free: Point, width: number, font: number) {
+/** Places around a vertex, those farthest from its links first. */
+function sides({ x, y }: Point, links: Point[], width: number, font: number) {
+  const near = (dx: number, dy: number) => Math.max(-1, ...links.map((way) => way.x * dx + way.y * dy));
   const box = (left: number, top: number): Box => ({ left: x + left, right: x + left + width, top: y + top, bottom: y + top + font });
   return [
-    { x: 0, y: 11 + font * 0.8, anchor: 'middle', box: box(-width / 2, 11), rank: -free.y - 0.1 },
-    { x: 13, y: font * 0.35, anchor: 'start', box: box(13, -font / 2), rank: -free.x },
-    { x: -13, y: font * 0.35, anchor: 'end', box: box(-13 - width, -font / 2), rank: free.x },
-    { x: 0, y: -12, anchor: 'middle', box: box(-width / 2, -11 - font), rank: free.y },
+    { x: 0, y: 11 + font * 0.8, anchor: 'middle', box: box(-width / 2, 11), rank: near(0, 1) - 0.1 },
+    { x: 13, y: font * 0.35, anchor: 'start', box: box(13, -font / 2), rank: near(1, 0) },
+    { x: -13, y: font * 0.35, anchor: 'end', box: box(-13 - width, -font / 2), rank: near(-1, 0) },
+    { x: 0, y: -12, anchor: 'middle', box: box(-width / 2, -11 - font), rank: near(0, -1) },
   ].sort((a, b) => a.rank - b.rank);
 }
 

@@ -43,7 +43,11 @@ export function amountOf(paint: Paint, figures: Figures): number | undefined {
 
 export function valueOf(paint: Paint, figures: Figures): string {
   if (!figures.active) return 'idle';
-  if (paint === 'drops') return `${percent(figures.droppedShare)} dropped`;
+  if (paint === 'drops') return `${share(figures.droppedShare)} dropped`;
   if (paint === 'lateness') return `${ns(figures.latenessNs)} late at most`;
-  return figures.use === undefined ? 'no rate asked' : `${percent(figures.use)} used`;
+  return figures.use === undefined ? 'no rate asked' : `${share(figures.use)} used`;
+}
+
+function share(value: number): string {
+  return value > 0 && value < 0.001 ? '< 0.1 %' : percent(value);
 }

@@ -1,7 +1,7 @@
 /** Lateness and round trip times as cumulative shares, with the usual percentiles. */
 import type { RunView } from '../document/view';
 import type { Distribution } from '../document/types';
-import { CdfChart, quantile, type CdfScale, type Curve } from '../charts/cdf';
+import { CdfChart, quantile, together, type CdfScale, type Curve } from '../charts/cdf';
 import { h } from '../dom/element';
 import { absent, choices, section, type Section } from '../dom/section';
 import { table } from '../dom/table';
@@ -14,10 +14,10 @@ export function distributions(view: RunView): Section {
   return section(
     'distributions', 'Distributions',
     h('div', { class: 'panels' },
-      panel('Round trip time', 'smoothed samples of the kernel for each TCP flow, and echo requests', rtt, flows
+      panel('Round trip time', 'smoothed samples of the kernel for each TCP flow, and echo requests', withSum(rtt), flows
         ? absent('No round trip times were measured.')
         : absent('Round trip times of TCP flows are there for runs with ', h('code', null, '--record'), '.')),
-      panel('Lateness', 'how much later than asked packets left', lateness, absent('No packet has left a link.'))),
+      panel('Lateness', 'how much later than asked packets left', lateness, absent(view.run.summary?.lateness?.packets ? 'The run folder has no lateness.csv: the run was killed, or made by an older version.' : 'No packet has left a link.'))),
   );
 }
 
@@ -40,6 +40,11 @@ function panel(title: string, about: string, all: Distribution[] | undefined, no
   };
   draw();
   return h('div', { class: 'panel' }, head, chart.plot.element, percentiles(title, filled, chosen, toggle));
+}
+
+/** Many flows have few samples each: all of them together come first. */
+function withSum(all: Distribution[] | undefined): Distribution[] | undefined {
+  return all && all.length > 1 ? [together('all samples', all), ...all] : all;
 }
 
 /** The first one (that of all packets), and those with the longest tails. */

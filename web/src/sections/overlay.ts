@@ -1,7 +1,7 @@
 /** Several runs over each other: series of the same link, and distributions, one colour for each group. */
 import type { Document, Distribution, LaneSeries } from '../document/types';
 import { RunView } from '../document/view';
-import { CdfChart } from '../charts/cdf';
+import { CdfChart, together } from '../charts/cdf';
 import { TimeChart, type TimeOptions } from '../charts/time-chart';
 import type { Context } from '../context';
 import type { Line } from '../charts/plot';
@@ -86,22 +86,11 @@ function cdf(document: Document, title: string, of: (run: RunView['run']) => Dis
     const { run } = views[k];
     const given = of(run) || [];
     const lane = run.lanes.findIndex((one) => laneName(one) === name);
-    const found = name ? given.find((one) => one.lane === lane) : title.startsWith('Lateness') ? given[0] : together(given);
+    const found = name ? given.find((one) => one.lane === lane) : title.startsWith('Lateness') ? given.at(0) : together('all', given);
     return found?.count ? [{ label: line.label, colour: line.colour, group: line.group, distribution: found }] : [];
   });
   if (!all.length) return null;
   const chart = new CdfChart(title);
   chart.set(all, 'tail');
   return h('div', { class: 'panel' }, chart.plot.element);
-}
-
-/** All distributions of a run as one. */
-function together(all: Distribution[]): Distribution | undefined {
-  if (!all.length) return undefined;
-  const counts = new Map<number, number>();
-  for (const one of all) for (const [value, count] of one.bins) counts.set(value, (counts.get(value) || 0) + count);
-  return {
-    name: 'all', count: all.reduce((n, one) => n + one.count, 0), max_ns: Math.max(...all.map((one) => one.max_ns)),
-    bins: [...counts].sort((a, b) => a[0] - b[0]),
-  };
 }
