@@ -12,10 +12,18 @@ run.series.samples_per_bin = 1;
 run.elapsed_ns = 70e9;
 const dice = random(9);
 const server = await serve({
-  calls: [], document, run,
-  runs: [{ id: run.id, name: run.label, elapsed_ns: run.elapsed_ns, folder: run.folder, alive: true }],
-  first: [['links', { links: properties(run) }], ['status', status(run)]],
-  command: () => ({ exit: 0, stdout: '', stderr: '' }), exec: [],
+  calls: [],
+  document,
+  run,
+  runs: [
+    { id: run.id, name: run.label, elapsed_ns: run.elapsed_ns, folder: run.folder, alive: true },
+  ],
+  first: [
+    ['links', { links: properties(run) }],
+    ['status', status(run)],
+  ],
+  command: () => ({ exit: 0, stdout: '', stderr: '' }),
+  exec: [],
 });
 const on = await browser();
 const { tab, errors } = await open(on, server.address);
@@ -29,14 +37,20 @@ const timer = setInterval(() => {
   server.push('sample', sample(run.lanes.length, tenth * 1e8, dice));
   tenth += 1;
 }, 100);
-await new Promise((done) => { setTimeout(done, seconds * 1000); });
+await new Promise((done) => {
+  setTimeout(done, seconds * 1000);
+});
 clearInterval(timer);
 const times = await tab.evaluate(() => window.windtunnelFrameTimes);
 await on.close();
 await server.close();
 
-const quantile = (values, share) => [...values].sort((a, b) => a - b)[Math.min(values.length - 1, Math.floor(share * values.length))] ?? NaN;
-const row = (name, values) => `${name}: median ${quantile(values, 0.5).toFixed(2)} ms, p99 ${quantile(values, 0.99).toFixed(2)} ms, n ${values.length}`;
+const quantile = (values, share) =>
+  [...values].sort((a, b) => a - b)[
+    Math.min(values.length - 1, Math.floor(share * values.length))
+  ] ?? NaN;
+const row = (name, values) =>
+  `${name}: median ${quantile(values, 0.5).toFixed(2)} ms, p99 ${quantile(values, 0.99).toFixed(2)} ms, n ${values.length}`;
 console.log(`200 links, ${seconds} s, ${tenth - 701} samples`);
 console.log(row('frame interval', times.intervals));
 console.log(row('work in frames that drew', times.work));

@@ -19,7 +19,10 @@ export interface Context {
 export function context(document: Document, view: RunView, timeline: Timeline): Context {
   const watchers: (() => void)[] = [];
   const made: Context = {
-    document, view, timeline, chosen: undefined,
+    document,
+    view,
+    timeline,
+    chosen: undefined,
     choose: (link) => {
       made.chosen = link;
       for (const watcher of watchers) watcher();

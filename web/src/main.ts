@@ -13,13 +13,20 @@ async function start(): Promise<void> {
   try {
     if (mode === 'report' && element) {
       const read = await readDocument(element);
-      show(read.runs.length > 1 ? 'Comparison' : read.runs[0]?.label ?? 'Report', theme, report(read));
+      show(
+        read.runs.length > 1 ? 'Comparison' : (read.runs[0]?.label ?? 'Report'),
+        theme,
+        report(read),
+      );
     } else if (mode === 'live' && element) {
       await startLive(token(element), theme);
     } else if (mode === 'edit' && element) {
       await startEdit(token(element), theme);
     } else {
-      showFailure('It is filled in by `windtunnel report`, `windtunnel web` or `windtunnel edit`.', theme);
+      showFailure(
+        'It is filled in by `windtunnel report`, `windtunnel web` or `windtunnel edit`.',
+        theme,
+      );
     }
   } catch (cause) {
     showFailure(cause instanceof Error ? cause.message : String(cause), theme);

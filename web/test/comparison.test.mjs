@@ -17,7 +17,10 @@ after(() => on.close());
 test('groups, charts and distributions over each other', async () => {
   await allDrawn(page.tab, 6);
   assert.equal(await page.tab.locator('.groups > .panel').count(), 2);
-  assert.match(await page.tab.locator('#timelines .legend').first().innerText(), /drop-tail \(5 runs\).*codel \(5 runs\)/s);
+  assert.match(
+    await page.tab.locator('#timelines .legend').first().innerText(),
+    /drop-tail \(5 runs\).*codel \(5 runs\)/s,
+  );
   quiet(page);
 });
 

@@ -6,7 +6,8 @@ import { report } from './support/fixtures.mjs';
 import { browser, open } from './support/pages.mjs';
 import { serve } from './support/server.mjs';
 
-const text = 'nodes: [web, client]\nlinks:\n  - {between: [web, client], name: ocean, latency: 20ms}\n';
+const text =
+  'nodes: [web, client]\nlinks:\n  - {between: [web, client], name: ocean, latency: 20ms}\n';
 let on;
 let state;
 let server;
@@ -14,7 +15,9 @@ let page;
 let tab;
 let file;
 
-before(async () => { on = await browser(); });
+before(async () => {
+  on = await browser();
+});
 after(() => on.close());
 
 beforeEach(async () => {
@@ -36,9 +39,34 @@ function answer(method, path, body) {
   if (path === '/api/check') {
     const lines = body.text.split('\n');
     const line = lines.findIndex((one) => one.includes('fast'));
-    if (line >= 0) return [200, { errors: [{ line: line + 1, column: lines[line].indexOf('fast') + 1, message: '`fast` is not a time', hint: 'such as 20ms' }] }];
+    if (line >= 0)
+      return [
+        200,
+        {
+          errors: [
+            {
+              line: line + 1,
+              column: lines[line].indexOf('fast') + 1,
+              message: '`fast` is not a time',
+              hint: 'such as 20ms',
+            },
+          ],
+        },
+      ];
     const [run] = report().runs;
-    return [200, { errors: [], document: { format: 'windtunnel-report', version: 1, mode: 'edit', runs: [{ map: run.map, lanes: run.lanes }] }, paths: [{ from: 'web', to: 'client', latency: '20ms', hops: 1 }] }];
+    return [
+      200,
+      {
+        errors: [],
+        document: {
+          format: 'windtunnel-report',
+          version: 1,
+          mode: 'edit',
+          runs: [{ map: run.map, lanes: run.lanes }],
+        },
+        paths: [{ from: 'web', to: 'client', latency: '20ms', hops: 1 }],
+      },
+    ];
   }
   if (method === 'GET') return [200, file];
   if (body.version !== file.version) return [409, { text: file.text, version: file.version }];
@@ -54,19 +82,35 @@ test('the map and paths of the file', async () => {
   assert.equal(await tab.locator('.link').count(), 3);
   assert.equal(await tab.locator('#paths tbody tr').count(), 1);
   await tab.locator('.link').first().locator('.hit').click();
-  assert.equal(await tab.evaluate(() => getSelection().toString() || document.activeElement.value.slice(document.activeElement.selectionStart, document.activeElement.selectionEnd)), 'ocean');
+  assert.equal(
+    await tab.evaluate(
+      () =>
+        getSelection().toString() ||
+        document.activeElement.value.slice(
+          document.activeElement.selectionStart,
+          document.activeElement.selectionEnd,
+        ),
+    ),
+    'ocean',
+  );
   assert.deepEqual(page.errors, []);
 });
 
 test('mistakes are marked at their place, with a hint, and the map stays', async () => {
   await area().fill(text.replace('20ms', 'fast'));
   await tab.locator('.mistakes li').waitFor();
-  assert.match(await tab.locator('.mistakes li').innerText(), /3:52[^]*`fast` is not a time[^]*hint: such as 20ms/);
+  assert.match(
+    await tab.locator('.mistakes li').innerText(),
+    /3:52[^]*`fast` is not a time[^]*hint: such as 20ms/,
+  );
   assert.equal(await tab.locator('.editor-under mark').textContent(), 'fast');
   assert.equal(await tab.locator('.editor-numbers .wrong').textContent(), '3');
   assert.ok(await tab.getByText('The map is of the last text without mistakes.').isVisible());
   await tab.getByLabel('Line 3, column 52').click();
-  assert.equal(await area().evaluate((one) => one.value.slice(one.selectionStart, one.selectionStart + 4)), 'fast');
+  assert.equal(
+    await area().evaluate((one) => one.value.slice(one.selectionStart, one.selectionStart + 4)),
+    'fast',
+  );
   await area().fill(text);
   await says('no mistakes');
   assert.equal(await tab.locator('.editor-under mark').count(), 0);

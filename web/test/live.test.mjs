@@ -14,7 +14,9 @@ let page;
 let tab;
 let dice;
 
-before(async () => { on = await browser(); });
+before(async () => {
+  on = await browser();
+});
 after(() => on.close());
 
 beforeEach(async () => {
@@ -22,9 +24,16 @@ beforeEach(async () => {
   const document = alive(report(), 100);
   const [run] = document.runs;
   state = {
-    calls: [], document, run,
-    runs: [{ id: run.id, name: 'five', elapsed_ns: run.elapsed_ns, folder: run.folder, alive: true }],
-    first: [['links', { links: properties(run) }], ['status', status(run)]],
+    calls: [],
+    document,
+    run,
+    runs: [
+      { id: run.id, name: 'five', elapsed_ns: run.elapsed_ns, folder: run.folder, alive: true },
+    ],
+    first: [
+      ['links', { links: properties(run) }],
+      ['status', status(run)],
+    ],
     command: () => ({ exit: 0, stdout: '[  10.100s] link ocean: set\n', stderr: '' }),
     exec: ['State Recv-Q\n', 'ESTAB 0\n', '[exit 0]\n'],
   };
@@ -41,10 +50,12 @@ afterEach(async () => {
 
 /** Sends samples of some tenths of a second. */
 function run(tenths, from = 101) {
-  for (let k = 0; k < tenths; k += 1) server.push('sample', sample(state.run.lanes.length, (from + k) * 1e8, dice));
+  for (let k = 0; k < tenths; k += 1)
+    server.push('sample', sample(state.run.lanes.length, (from + k) * 1e8, dice));
 }
 
-const commands = () => state.calls.filter((call) => call.path.endsWith('/command')).map((call) => call.body.argv);
+const commands = () =>
+  state.calls.filter((call) => call.path.endsWith('/command')).map((call) => call.body.argv);
 
 test('time lines and map move while the run goes', async () => {
   await allDrawn(tab, 4);
@@ -53,8 +64,13 @@ test('time lines and map move while the run goes', async () => {
   await tab.locator('.live-clock', { hasText: '12 s' }).waitFor();
   await settled(tab);
   assert.notEqual(await picture(tab, 'Throughput'), before);
-  const levels = await tab.locator('.half').evaluateAll((all) => all.map((one) => one.dataset.level));
-  assert.ok(levels.every((level) => level !== 'idle'), levels.join());
+  const levels = await tab
+    .locator('.half')
+    .evaluateAll((all) => all.map((one) => one.dataset.level));
+  assert.ok(
+    levels.every((level) => level !== 'idle'),
+    levels.join(),
+  );
   assert.deepEqual(page.errors, []);
 });
 
@@ -87,10 +103,16 @@ test('sliders and fields of a link send on release, shown as commands to copy', 
   await field.press('Enter');
   await tab.locator('.command.done').first().waitFor();
   assert.deepEqual(commands()[0], ['set', 'ocean', 'latency=200ms']);
-  assert.equal(await tab.locator('.command code').first().textContent(), 'windtunnel set ocean latency=200ms');
+  assert.equal(
+    await tab.locator('.command code').first().textContent(),
+    'windtunnel set ocean latency=200ms',
+  );
   await tab.locator('.copy').first().click();
   await tab.getByText('Copied').waitFor();
-  assert.equal(await tab.evaluate(() => navigator.clipboard.readText()), 'windtunnel set ocean latency=200ms');
+  assert.equal(
+    await tab.evaluate(() => navigator.clipboard.readText()),
+    'windtunnel set ocean latency=200ms',
+  );
   await tab.getByRole('radio', { name: 'web-r' }).check();
   const slider = tab.locator('[data-slider="loss"]');
   await slider.focus();
@@ -101,18 +123,32 @@ test('sliders and fields of a link send on release, shown as commands to copy', 
 
 test('what a command of another terminal changed is shown, and set back', async () => {
   await tab.locator('.link').first().locator('.hit').click();
-  server.push('links', { links: properties(state.run, { ocean: { latency: '80ms' }, state: { ocean: 'down' } }) });
+  server.push('links', {
+    links: properties(state.run, { ocean: { latency: '80ms' }, state: { ocean: 'down' } }),
+  });
   await tab.getByText('was 20ms').waitFor();
   assert.equal(await tab.locator('[data-knob="latency"]').inputValue(), '80ms');
-  assert.ok(await tab.locator('.link').first().evaluate((one) => one.classList.contains('down')));
+  assert.ok(
+    await tab
+      .locator('.link')
+      .first()
+      .evaluate((one) => one.classList.contains('down')),
+  );
   await tab.getByRole('button', { name: 'As at the beginning' }).click();
   await tab.getByRole('button', { name: 'Heal' }).click();
   await tab.locator('.command.done').nth(1).waitFor();
-  assert.deepEqual(commands(), [['set', 'ocean', 'latency=20ms'], ['up', 'ocean']]);
+  assert.deepEqual(commands(), [
+    ['set', 'ocean', 'latency=20ms'],
+    ['up', 'ocean'],
+  ]);
 });
 
 test('errors of a command are shown with their hint', async () => {
-  state.command = () => ({ exit: 2, stdout: '', stderr: 'error: `latency` is not a time: `fast`\nhint: such as 20ms\n' });
+  state.command = () => ({
+    exit: 2,
+    stdout: '',
+    stderr: 'error: `latency` is not a time: `fast`\nhint: such as 20ms\n',
+  });
   await tab.locator('.link').first().locator('.hit').click();
   const field = tab.locator('[data-knob="latency"]');
   await field.fill('fast');
@@ -125,19 +161,37 @@ test('a node: what its programs do, kill and restart, a shell', async () => {
   await tab.getByRole('button', { name: 'Kill' }).click();
   await tab.getByRole('button', { name: 'Restart' }).click();
   await tab.locator('.command.done').nth(1).waitFor();
-  assert.deepEqual(commands(), [['do', '{node: web, do: kill}'], ['do', '{node: web, do: restart}']]);
+  assert.deepEqual(commands(), [
+    ['do', '{node: web, do: kill}'],
+    ['do', '{node: web, do: restart}'],
+  ]);
   await tab.getByLabel('Shell command in web').fill("ss -tn | grep '80'");
   await tab.getByLabel('Shell command in web').press('Enter');
   await tab.locator('.screen', { hasText: '[exit 0]' }).waitFor();
-  assert.match(await tab.locator('.command code').first().textContent(), /^windtunnel exec web -- sh -c 'ss -tn \| grep /);
+  assert.match(
+    await tab.locator('.command code').first().textContent(),
+    /^windtunnel exec web -- sh -c 'ss -tn \| grep /,
+  );
   server.push('status', status(state.run, { web: 'paused' }));
   await tab.locator('.node-programs .state', { hasText: 'paused' }).waitFor();
   assert.equal(await tab.locator('.vertex').first().getAttribute('data-state'), 'paused');
 });
 
 test('output and events come in as text', async () => {
-  server.push('output', { node: 'web', program: 0, stream: 'stderr', text: '<img src=x onerror=alert(1)>\n' });
-  server.push('event', { at_ns: 10_200_000_000, event: 'link-state', kind: 'fault', text: 'link ocean: down', links: ['ocean'], nodes: [] });
+  server.push('output', {
+    node: 'web',
+    program: 0,
+    stream: 'stderr',
+    text: '<img src=x onerror=alert(1)>\n',
+  });
+  server.push('event', {
+    at_ns: 10_200_000_000,
+    event: 'link-state',
+    kind: 'fault',
+    text: 'link ocean: down',
+    links: ['ocean'],
+    nodes: [],
+  });
   await tab.locator('.output-text', { hasText: '<img' }).waitFor();
   await tab.locator('#events tbody tr', { hasText: 'link ocean: down' }).first().waitFor();
   assert.equal(await tab.locator('img').count(), 0);

@@ -13,7 +13,9 @@ const references = fileURLToPath(new URL('./references/', import.meta.url));
 const allowed = 0.01;
 let on;
 
-before(async () => { on = await browser(); });
+before(async () => {
+  on = await browser();
+});
 after(() => on.close());
 
 async function compare(name, picture) {
@@ -28,25 +30,51 @@ async function compare(name, picture) {
   const wanted = PNG.sync.read(await readFile(`${references}${name}.png`));
   assert.deepEqual([seen.width, seen.height], [wanted.width, wanted.height], `size of ${name}`);
   const difference = new PNG({ width: seen.width, height: seen.height });
-  const pixels = pixelmatch(seen.data, wanted.data, difference.data, seen.width, seen.height, { threshold: 0.15 });
-  if (pixels > allowed * seen.width * seen.height) await writeFile(`${outputFolder}${name}-difference.png`, PNG.sync.write(difference));
-  assert.ok(pixels <= allowed * seen.width * seen.height, `${pixels} pixels of ${name} differ: see test/output/${name}-difference.png`);
+  const pixels = pixelmatch(seen.data, wanted.data, difference.data, seen.width, seen.height, {
+    threshold: 0.15,
+  });
+  if (pixels > allowed * seen.width * seen.height)
+    await writeFile(`${outputFolder}${name}-difference.png`, PNG.sync.write(difference));
+  assert.ok(
+    pixels <= allowed * seen.width * seen.height,
+    `${pixels} pixels of ${name} differ: see test/output/${name}-difference.png`,
+  );
 }
 
 const views = [
-  { name: 'report-light', document: report, scheme: 'light', sections: ['#verdict', '#map', '#timelines'] },
+  {
+    name: 'report-light',
+    document: report,
+    scheme: 'light',
+    sections: ['#verdict', '#map', '#timelines'],
+  },
   { name: 'tree-dark', document: large, scheme: 'dark', sections: ['#map', '#timelines'] },
-  { name: 'comparison-light', document: comparison, scheme: 'light', sections: ['#verdict', '#comparison', '#timelines'] },
+  {
+    name: 'comparison-light',
+    document: comparison,
+    scheme: 'light',
+    sections: ['#verdict', '#comparison', '#timelines'],
+  },
 ];
 
 for (const { name, document, scheme, sections } of views) {
   test(`${name} looks as it did`, async () => {
-    const { tab, close } = await open(on, await stored(`looks-${name}.html`, await filled(document())), { colorScheme: scheme });
+    const { tab, close } = await open(
+      on,
+      await stored(`looks-${name}.html`, await filled(document())),
+      { colorScheme: scheme },
+    );
     const boxes = await Promise.all(sections.map((section) => tab.locator(section).boundingBox()));
     await settled(tab);
     const picture = await tab.screenshot({
-      fullPage: true, animations: 'disabled',
-      clip: { x: 0, y: 0, width: 1280, height: Math.ceil(Math.min(1800, Math.max(...boxes.map((box) => box.y + box.height)))) },
+      fullPage: true,
+      animations: 'disabled',
+      clip: {
+        x: 0,
+        y: 0,
+        width: 1280,
+        height: Math.ceil(Math.min(1800, Math.max(...boxes.map((box) => box.y + box.height)))),
+      },
     });
     await compare(name, picture);
     await close();

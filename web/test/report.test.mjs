@@ -26,7 +26,15 @@ test('the verdict and its reasons come first', async () => {
   const { tab, close } = await open(on, address);
   const first = tab.locator('main > section').first();
   const text = await first.innerText();
-  for (const part of ['NOT FAITHFUL', 'PASSED', '1528 of 328799 packets', '41 events of the kernel layer', 'Seed', '6.18.44', '2 of 3']) {
+  for (const part of [
+    'NOT FAITHFUL',
+    'PASSED',
+    '1528 of 328799 packets',
+    '41 events of the kernel layer',
+    'Seed',
+    '6.18.44',
+    '2 of 3',
+  ]) {
     assert.ok(text.includes(part), part);
   }
   const titles = await tab.locator('main > section > h2').allTextContents();
@@ -48,7 +56,10 @@ test('a link of the map leads to its charts, and back', async () => {
   const { tab, close } = await open(on, address);
   await tab.locator('.link').first().locator('.hit').click();
   await settled(tab);
-  assert.deepEqual(await tab.locator('#timelines h3.direction').allTextContents(), ['web → r', 'r → web']);
+  assert.deepEqual(await tab.locator('#timelines h3.direction').allTextContents(), [
+    'web → r',
+    'r → web',
+  ]);
   await allDrawn(tab, 11);
   assert.equal(await tab.locator('#scope').inputValue(), '0');
   assert.ok(await tab.locator('.legend', { hasText: 'asked rate' }).first().isVisible());
@@ -133,7 +144,10 @@ test('the keyboard alone: skip, map, charts, tables', async () => {
   assert.equal(await tab.evaluate(() => document.activeElement.textContent), 'Skip to content');
   await tab.locator('.link').first().focus();
   await tab.keyboard.press('Tab');
-  assert.match(await tab.evaluate(() => document.activeElement.getAttribute('aria-label')), /^link home: client-r .*used/);
+  assert.match(
+    await tab.evaluate(() => document.activeElement.getAttribute('aria-label')),
+    /^link home: client-r .*used/,
+  );
   await tab.keyboard.press('Enter');
   await settled(tab);
   assert.equal(await tab.evaluate(() => document.activeElement.id), 'timelines');
@@ -159,7 +173,10 @@ test('tables filter, requests show their timeline', async () => {
   assert.equal(await tab.locator('#flows tbody tr').count(), 1);
   await tab.locator('.request-name').nth(4).click();
   assert.match(await tab.locator('.request-detail h3').textContent(), /^Timeline of request/);
-  assert.ok(await tab.locator('.gantt li').count() > 5);
+  assert.ok((await tab.locator('.gantt li').count()) > 5);
+  await tab.locator('.request-name').first().click();
+  const loss = await tab.locator('.losses li').first().innerText();
+  assert.match(loss, /on ocean \(web → r\): queue full at .*sent again after 210 ms \(retrans/);
   await close();
 });
 
@@ -167,7 +184,9 @@ test('hostile names and output are text', async () => {
   const hostile = '</script><img src=x onerror="document.title=\'owned\'"><b>';
   for (const form of [filled, plain]) {
     const page = await open(on, await stored('hostile.html', await form(report({ hostile }))));
-    assert.ok((await page.tab.locator('.vertex').first().getAttribute('aria-label')).includes('<img'));
+    assert.ok(
+      (await page.tab.locator('.vertex').first().getAttribute('aria-label')).includes('<img'),
+    );
     assert.equal(await page.tab.locator('img').count(), 0);
     assert.notEqual(await page.tab.title(), 'owned');
     await page.tab.locator('.link').first().focus();
@@ -177,7 +196,10 @@ test('hostile names and output are text', async () => {
 });
 
 test('a document that is no report, and none at all, are said in words', async () => {
-  const wrong = await open(on, await stored('wrong.html', await plain({ format: 'other', version: 1, runs: [] })));
+  const wrong = await open(
+    on,
+    await stored('wrong.html', await plain({ format: 'other', version: 1, runs: [] })),
+  );
   assert.match(await wrong.tab.locator('main').innerText(), /no report of windtunnel/);
   await wrong.close();
 });
@@ -185,19 +207,28 @@ test('a document that is no report, and none at all, are said in words', async (
 test('a run that was killed has no summary and still a report', async () => {
   const document = report();
   delete document.runs[0].summary;
-  for (const name of ['flows', 'requests', 'modulation', 'rtt', 'lateness', 'limits_series']) delete document.runs[0][name];
+  for (const name of ['flows', 'requests', 'modulation', 'rtt', 'lateness', 'limits_series'])
+    delete document.runs[0][name];
   document.runs[0].incomplete = 'run.json is not there: windtunnel was killed';
   const page = await open(on, await stored('killed.html', await filled(document)));
   const text = await page.tab.locator('main').innerText();
-  for (const part of ['INCOMPLETE', 'windtunnel was killed', '--record']) assert.ok(text.includes(part), part);
+  for (const part of ['INCOMPLETE', 'windtunnel was killed', '--record'])
+    assert.ok(text.includes(part), part);
   await allDrawn(page.tab, 4);
   quiet(page);
   await page.close();
 });
 
-for (const [width, scale] of [[400, 2], [1280, 1], [3840, 1]]) {
+for (const [width, scale] of [
+  [400, 2],
+  [1280, 1],
+  [3840, 1],
+]) {
   test(`${width} px: charts are drawn, the page does not scroll sideways`, async () => {
-    const page = await open(on, address, { viewport: { width, height: 900 }, deviceScaleFactor: scale });
+    const page = await open(on, address, {
+      viewport: { width, height: 900 },
+      deviceScaleFactor: scale,
+    });
     await noSideScroll(page.tab);
     await allDrawn(page.tab, 7);
     await page.tab.locator('.link').first().locator('.hit').click({ force: true });
@@ -218,16 +249,25 @@ test('on paper: light, everything open, no controls, charts within the page', as
   const { tab } = page;
   await tab.emulateMedia({ media: 'print' });
   await settled(tab);
-  assert.equal(await tab.evaluate(() => getComputedStyle(document.body).backgroundColor), 'rgb(255, 255, 255)');
+  assert.equal(
+    await tab.evaluate(() => getComputedStyle(document.body).backgroundColor),
+    'rgb(255, 255, 255)',
+  );
   assert.equal(await tab.locator('details:not([open])').count(), 0);
-  for (const hidden of ['.top', '.controls', '.map-controls', '.filter']) assert.ok(await tab.locator(hidden).first().isHidden(), hidden);
-  const wide = await tab.evaluate(() => [...document.querySelectorAll('canvas')].filter((c) => c.getBoundingClientRect().right > innerWidth + 1).length);
+  for (const hidden of ['.top', '.controls', '.map-controls', '.filter'])
+    assert.ok(await tab.locator(hidden).first().isHidden(), hidden);
+  const wide = await tab.evaluate(
+    () =>
+      [...document.querySelectorAll('canvas')].filter(
+        (c) => c.getBoundingClientRect().right > innerWidth + 1,
+      ).length,
+  );
   assert.equal(wide, 0);
   const paper = await tab.pdf({ format: 'A4' });
   assert.ok(paper.length > 30_000);
   await tab.emulateMedia({ media: 'screen' });
   await settled(tab);
-  assert.ok(await tab.locator('details:not([open])').count() > 0);
+  assert.ok((await tab.locator('details:not([open])').count()) > 0);
   quiet(page);
   await page.close();
 });

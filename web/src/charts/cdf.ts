@@ -21,9 +21,12 @@ export function quantile(distribution: Distribution, share: number): number {
 /** All values of several distributions as one. */
 export function together(name: string, all: Distribution[]): Distribution {
   const counts = new Map<number, number>();
-  for (const one of all) for (const [value, count] of one.bins) counts.set(value, (counts.get(value) || 0) + count);
+  for (const one of all)
+    for (const [value, count] of one.bins) counts.set(value, (counts.get(value) || 0) + count);
   return {
-    name, count: all.reduce((sum, one) => sum + one.count, 0), max_ns: all.reduce((most, one) => Math.max(most, one.max_ns), 0),
+    name,
+    count: all.reduce((sum, one) => sum + one.count, 0),
+    max_ns: all.reduce((most, one) => Math.max(most, one.max_ns), 0),
     bins: [...counts].sort((a, b) => a[0] - b[0]),
   };
 }
@@ -48,47 +51,89 @@ export class CdfChart {
   set(curves: Curve[], scale: CdfScale): void {
     this.curves = curves;
     this.scale = scale;
-    const lines: Line[] = curves.map(({ label, colour, dash, group }) => ({ label, colour, dash, group }));
+    const lines: Line[] = curves.map(({ label, colour, dash, group }) => ({
+      label,
+      colour,
+      dash,
+      group,
+    }));
     this.plot.setLines(lines, false);
     this.plot.values(this.plot.entries.map(() => ''));
-    this.plot.describe(curves.map((curve) => `${curve.label}: half at or below ${ns(quantile(curve.distribution, 0.5))}, `
-      + `99 % at or below ${ns(quantile(curve.distribution, 0.99))}`).join('; '));
+    this.plot.describe(
+      curves
+        .map(
+          (curve) =>
+            `${curve.label}: half at or below ${ns(quantile(curve.distribution, 0.5))}, ` +
+            `99 % at or below ${ns(quantile(curve.distribution, 0.99))}`,
+        )
+        .join('; '),
+    );
   }
 
   private make(): uPlot {
     const { scale } = this;
-    return new uPlot({
-      ...this.plot.size,
-      padding: [Math.round(rem() * 0.6), Math.round(rem() * 1.6), 0, 0],
-      legend: { show: false },
-      scales: {
-        x: { time: false, distr: 3, range: (_u, min, max) => [min / 1.15, max * 1.15] },
-        y: { range: () => [0, scale === 'tail' ? tailEnd(this.curves) : 1] },
+    return new uPlot(
+      {
+        ...this.plot.size,
+        padding: [Math.round(rem() * 0.6), Math.round(rem() * 1.6), 0, 0],
+        legend: { show: false },
+        scales: {
+          x: { time: false, distr: 3, range: (_u, min, max) => [min / 1.15, max * 1.15] },
+          y: { range: () => [0, scale === 'tail' ? tailEnd(this.curves) : 1] },
+        },
+        axes: [
+          axis({
+            values: (_u, splits) => splits.map((v) => ns(v)),
+            splits: roundValues,
+            filter: (_u, splits) => splits,
+            size: rem() * 2,
+          }),
+          axis({
+            size: rem() * 4.6,
+            splits: (_u, _i, _min, max) =>
+              (scale === 'tail' ? shares : quarters)
+                .map((s) => place(s, scale))
+                .filter((y) => y <= max + 1e-9),
+            values: (_u, splits) => splits.map((y) => shareText(shareAt(y, scale))),
+          }),
+        ],
+        series: [
+          {},
+          ...this.curves.map((curve) =>
+            seriesOf(
+              { label: curve.label, colour: curve.colour, dash: curve.dash, width: 1.75 },
+              uPlot.paths.stepped?.({ align: 1 }),
+            ),
+          ),
+        ],
+        cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
+        hooks: {
+          setCursor: [
+            (u) => {
+              this.read(u);
+            },
+          ],
+        },
       },
-      axes: [
-        axis({ values: (_u, splits) => splits.map((v) => ns(v)), splits: roundValues, filter: (_u, splits) => splits, size: rem() * 2 }),
-        axis({
-          size: rem() * 4.6,
-          splits: (_u, _i, _min, max) => (scale === 'tail' ? shares : quarters).map((s) => place(s, scale)).filter((y) => y <= max + 1e-9),
-          values: (_u, splits) => splits.map((y) => shareText(shareAt(y, scale))),
-        }),
-      ],
-      series: [{}, ...this.curves.map((curve) => seriesOf(
-        { label: curve.label, colour: curve.colour, dash: curve.dash, width: 1.75 }, uPlot.paths.stepped?.({ align: 1 }),
-      ))],
-      cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
-      hooks: { setCursor: [(u) => { this.read(u); }] },
-    }, this.aligned(), this.plot.stage);
+      this.aligned(),
+      this.plot.stage,
+    );
   }
 
   private aligned(): uPlot.AlignedData {
     const places = new Set<number>();
-    for (const { distribution } of this.curves) for (const [value] of distribution.bins) places.add(Math.max(value, floorNs));
+    for (const { distribution } of this.curves)
+      for (const [value] of distribution.bins) places.add(Math.max(value, floorNs));
     const xs = [...places].sort((a, b) => a - b);
     // One more on either side, so that curves begin at zero and the last step is seen.
     xs.unshift(xs[0] / 1.1);
     xs.push(xs[xs.length - 1] * 1.1);
-    return [xs, ...this.curves.map((curve) => cumulative(curve.distribution, xs).map((s) => place(s, this.scale)))] as uPlot.AlignedData;
+    return [
+      xs,
+      ...this.curves.map((curve) =>
+        cumulative(curve.distribution, xs).map((s) => place(s, this.scale)),
+      ),
+    ] as uPlot.AlignedData;
   }
 
   private read(u: uPlot): void {
@@ -100,11 +145,13 @@ export class CdfChart {
       return;
     }
     this.plot.when.textContent = `at or below ${ns(u.data[0][bin])}`;
-    this.plot.values(this.plot.entries.map((entry) => {
-      const shares = entry.map((k) => shareAt(u.data[k + 1][bin] as number, this.scale));
-      const [low, high] = [shareText(Math.min(...shares)), shareText(Math.max(...shares))];
-      return low === high ? low : `${low} … ${high}`;
-    }));
+    this.plot.values(
+      this.plot.entries.map((entry) => {
+        const shares = entry.map((k) => shareAt(u.data[k + 1][bin] as number, this.scale));
+        const [low, high] = [shareText(Math.min(...shares)), shareText(Math.max(...shares))];
+        return low === high ? low : `${low} … ${high}`;
+      }),
+    );
   }
 }
 
@@ -163,7 +210,10 @@ function evenly(min: number, max: number, count: number): number[] {
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough) ?? power * 10;
   const first = Math.ceil(min / step);
-  return Array.from({ length: Math.max(1, Math.floor(max / step) - first + 1) }, (_, k) => (first + k) * step);
+  return Array.from(
+    { length: Math.max(1, Math.floor(max / step) - first + 1) },
+    (_, k) => (first + k) * step,
+  );
 }
 
 /** How many nines the largest number of values can show. */

@@ -46,20 +46,37 @@ export class Plot {
   private readonly heading: HTMLElement;
 
   /** `make` draws the chart; it is called when there is a size, and when lines have changed. */
-  constructor(title: string, private readonly make: (plot: Plot) => uPlot, private readonly heightRem = 11) {
+  constructor(
+    title: string,
+    private readonly make: (plot: Plot) => uPlot,
+    private readonly heightRem = 11,
+  ) {
     const id = freshId('chart');
     this.heading = h('h3', { id }, title);
     this.stage = h('div', {
-      class: 'stage', tabindex: 0, role: 'application', 'aria-roledescription': 'chart',
-      'aria-labelledby': id, 'aria-describedby': this.summary.id,
+      'class': 'stage',
+      'tabindex': 0,
+      'role': 'application',
+      'aria-roledescription': 'chart',
+      'aria-labelledby': id,
+      'aria-describedby': this.summary.id,
     });
     this.stage.style.height = `${heightRem}rem`;
     this.element = h(
-      'figure', { class: 'chart' },
-      h('figcaption', null, h('div', { class: 'chart-head' }, this.heading, this.tools, this.when), this.legend),
-      this.stage, this.summary,
+      'figure',
+      { class: 'chart' },
+      h(
+        'figcaption',
+        null,
+        h('div', { class: 'chart-head' }, this.heading, this.tools, this.when),
+        this.legend,
+      ),
+      this.stage,
+      this.summary,
     );
-    new ResizeObserver(() => { this.fit(); }).observe(this.stage);
+    new ResizeObserver(() => {
+      this.fit();
+    }).observe(this.stage);
     new IntersectionObserver((seen) => {
       this.visible = seen[seen.length - 1].isIntersecting;
       if (this.visible) this.shown?.();
@@ -107,7 +124,10 @@ export class Plot {
   }
 
   get size(): { width: number; height: number } {
-    return { width: Math.max(120, Math.floor(this.stage.clientWidth)), height: Math.max(80, Math.floor(this.heightRem * rem())) };
+    return {
+      width: Math.max(120, Math.floor(this.stage.clientWidth)),
+      height: Math.max(80, Math.floor(this.heightRem * rem())),
+    };
   }
 
   private fit(): void {
@@ -121,13 +141,20 @@ export class Plot {
     const value = h('b');
     const line = this.lines[entry[0]];
     const name = entryLabel(this.lines, entry);
-    const swatch = h('i', { class: line.dash ? 'swatch dashed' : 'swatch', style: { '--c': `var(--${line.colour})` } });
+    const swatch = h('i', {
+      class: line.dash ? 'swatch dashed' : 'swatch',
+      style: { '--c': `var(--${line.colour})` },
+    });
     if (!toggles) return { value, item: h('li', null, swatch, name, ' ', value) };
-    const control = button('', () => {
-      line.hidden = !line.hidden;
-      control.setAttribute('aria-pressed', String(!line.hidden));
-      for (const index of entry) this.u?.setSeries(index + 1, { show: !line.hidden });
-    }, { class: 'legend-toggle', 'aria-pressed': String(!line.hidden), title: 'Show or hide' });
+    const control = button(
+      '',
+      () => {
+        line.hidden = !line.hidden;
+        control.setAttribute('aria-pressed', String(!line.hidden));
+        for (const index of entry) this.u?.setSeries(index + 1, { show: !line.hidden });
+      },
+      { 'class': 'legend-toggle', 'aria-pressed': String(!line.hidden), 'title': 'Show or hide' },
+    );
     control.append(swatch, name, ' ', value);
     return { value, item: h('li', null, control) };
   }
@@ -138,7 +165,7 @@ function grouped(lines: Line[]): number[][] {
   const entries = new Map<string, number[]>();
   lines.forEach((line, index) => {
     const key = line.group === undefined ? `line ${index}` : `group ${line.group}`;
-    entries.set(key, [...entries.get(key) || [], index]);
+    entries.set(key, [...(entries.get(key) || []), index]);
   });
   return [...entries.values()];
 }

@@ -6,6 +6,16 @@ import { rem } from '../theme/theme';
 import { drawMarks, markLines, marksNear } from './marks';
 import { steps } from './paths';
 import { axis, entryLabel, Plot, seriesOf, type Line } from './plot';
+import {
+  clock,
+  decades,
+  label,
+  largest,
+  logRange,
+  stacked,
+  wholeSteps,
+  type Column,
+} from './scales';
 import { hideTooltip, showTooltip } from './tooltip';
 import type { Timeline } from './timeline';
 
@@ -18,9 +28,6 @@ export interface TimeOptions {
   whole?: boolean;
   heightRem?: number;
 }
-
-/** A column of values, one for each bin. */
-export type Column = ArrayLike<number | null>;
 
 /** What a chart shows: begins of bins with the end of the last one, and a column for each line. */
 export interface TimeData {
@@ -37,14 +44,27 @@ export class TimeChart {
   private stale = false;
   private readonly watching: (() => void)[];
 
-  constructor(private readonly options: TimeOptions, private readonly timeline: Timeline) {
+  constructor(
+    private readonly options: TimeOptions,
+    private readonly timeline: Timeline,
+  ) {
     this.plot = new Plot(options.title, () => this.make(), options.heightRem);
-    this.plot.shown = () => { if (this.stale) this.apply(); };
-    this.plot.stage.addEventListener('keydown', (event) => { this.key(event); });
+    this.plot.shown = () => {
+      if (this.stale) this.apply();
+    };
+    this.plot.stage.addEventListener('keydown', (event) => {
+      this.key(event);
+    });
     this.watching = [
-      timeline.onRange(() => { this.rangeChanged(); }),
-      timeline.onMarks(() => { this.plot.u?.redraw(false); }),
-      timeline.onCursor((seconds, from) => { if (from !== this) this.follow(seconds); }),
+      timeline.onRange(() => {
+        this.rangeChanged();
+      }),
+      timeline.onMarks(() => {
+        this.plot.u?.redraw(false);
+      }),
+      timeline.onCursor((seconds, from) => {
+        if (from !== this) this.follow(seconds);
+      }),
     ];
   }
 
@@ -101,12 +121,21 @@ export class TimeChart {
       legend: { show: false },
       scales: {
         x: { time: false, auto: false },
-        y: options.log ? { distr: 3, range: logRange } : { range: (_u, _min, max) => this.linearRange(max) },
+        y: options.log
+          ? { distr: 3, range: logRange }
+          : { range: (_u, _min, max) => this.linearRange(max) },
       },
       axes: [
-        axis({ values: (_u, splits) => splits.map((s) => clock(s, splits)), space: rem() * 4.5, size: rem() * 2 }),
         axis({
-          size: rem() * 5.4, space: rem() * 2, splits: options.log ? decades : undefined, incrs: options.whole ? wholeSteps : undefined,
+          values: (_u, splits) => splits.map((s) => clock(s, splits)),
+          space: rem() * 4.5,
+          size: rem() * 2,
+        }),
+        axis({
+          size: rem() * 5.4,
+          space: rem() * 2,
+          splits: options.log ? decades : undefined,
+          incrs: options.whole ? wholeSteps : undefined,
           values: (_u, splits) => splits.map((v) => label(v, options.format)),
         }),
       ],
@@ -115,13 +144,31 @@ export class TimeChart {
         y: false,
         points: { show: false },
         drag: { x: true, y: false, setScale: false, dist: 4 },
-        dataIdx: (u, _series, closest, x) => (u.data[0][closest] > x ? Math.max(0, closest - 1) : closest),
-        bind: { dblclick: () => () => { timeline.reset(); return null; } },
+        dataIdx: (u, _series, closest, x) =>
+          u.data[0][closest] > x ? Math.max(0, closest - 1) : closest,
+        bind: {
+          dblclick: () => () => {
+            timeline.reset();
+            return null;
+          },
+        },
       },
       hooks: {
-        draw: [(u) => { drawMarks(u, timeline); }],
-        setSelect: [(u) => { this.selected(u); }],
-        setCursor: [(u) => { this.moved(u); }],
+        draw: [
+          (u) => {
+            drawMarks(u, timeline);
+          },
+        ],
+        setSelect: [
+          (u) => {
+            this.selected(u);
+          },
+        ],
+        setCursor: [
+          (u) => {
+            this.moved(u);
+          },
+        ],
       },
     };
   }
@@ -166,7 +213,8 @@ export class TimeChart {
     this.point(u.posToVal(left, 'x'));
     const near = marksNear(u, this.timeline, left);
     const place = u.over.getBoundingClientRect();
-    if (near.length) showTooltip(place.left + left, place.top + (u.cursor.top ?? 0), markLines(near));
+    if (near.length)
+      showTooltip(place.left + left, place.top + (u.cursor.top ?? 0), markLines(near));
     else hideTooltip();
   }
 
@@ -207,7 +255,9 @@ export class TimeChart {
     const next = Math.min(until, Math.max(from, before + direction * width));
     this.follow(next);
     this.timeline.point(next, this);
-    announce(`${at(next * 1e9)}: ${this.plot.entries.map((entry) => `${entryLabel(this.data.lines, entry)} ${this.text(entry, (line) => this.data.columns[line][this.bin(next)])}`).join(', ')}`);
+    announce(
+      `${at(next * 1e9)}: ${this.plot.entries.map((entry) => `${entryLabel(this.data.lines, entry)} ${this.text(entry, (line) => this.data.columns[line][this.bin(next)])}`).join(', ')}`,
+    );
   }
 
   private bin(seconds: number): number {
@@ -223,7 +273,9 @@ export class TimeChart {
 
   /** The value of a line, or the least and largest of all lines of a legend's entry. */
   private text(entry: number[], value: (line: number) => number | null | undefined): string {
-    const values = entry.map(value).filter((v): v is number => v !== null && v !== undefined && Number.isFinite(v));
+    const values = entry
+      .map(value)
+      .filter((v): v is number => v !== null && v !== undefined && Number.isFinite(v));
     if (!values.length) return '–';
     const format = this.data.lines[entry[0]].format || this.options.format;
     const [low, high] = [format(Math.min(...values)), format(Math.max(...values))];
@@ -241,7 +293,9 @@ export class TimeChart {
       });
       this.plot.values(texts);
       this.plot.when.textContent = '';
-      this.plot.describe(`${entries.map((entry, k) => `${entryLabel(lines, entry)}: ${texts[k]}`).join('; ')}. ${keysHelp}`);
+      this.plot.describe(
+        `${entries.map((entry, k) => `${entryLabel(lines, entry)}: ${texts[k]}`).join('; ')}. ${keysHelp}`,
+      );
     } else {
       const bin = this.bin(this.pointed);
       this.plot.values(entries.map((entry) => this.text(entry, (line) => columns[line][bin])));
@@ -250,53 +304,5 @@ export class TimeChart {
   }
 }
 
-const keysHelp = 'Arrow keys move the cursor, Shift with arrow keys moves the range, plus and minus zoom, 0 shows the whole run.';
-
-/** Sums from below; the highest comes first, so that lower ones are drawn over it. Nothing is a gap. */
-function stacked(columns: Column[], bins: number): (number | null)[][] {
-  const sum = new Array<number>(bins).fill(0);
-  const shown = columns.map((column) => Array.from({ length: bins }, (_, k) => {
-    const value = column[k] || 0;
-    sum[k] += value;
-    return value ? sum[k] : null;
-  }));
-  return shown.reverse();
-}
-
-const wholeSteps = [1, 2, 5, 10, 20, 50].concat([1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9].flatMap((n) => [n, 2 * n, 5 * n]));
-
-/** Powers of ten in a range. */
-function decades(_u: uPlot, _axis: number, min: number, max: number): number[] {
-  const first = Math.ceil(Math.log10(min) - 1e-9);
-  const count = Math.floor(Math.log10(max) + 1e-9) - first + 1;
-  return Array.from({ length: Math.max(1, count) }, (_, k) => 10 ** (first + k));
-}
-
-function largest(column: Column, from: number, until: number): number {
-  let most = -Infinity;
-  for (let k = from; k < Math.min(until, column.length); k += 1) {
-    const value = column[k];
-    if (value !== null && value > most) most = value;
-  }
-  return most;
-}
-
-/** Whole powers of ten around the data. */
-function logRange(_u: uPlot, min: number | null, max: number | null): [number, number] {
-  const low = 10 ** Math.floor(Math.log10(min || 1e3));
-  const high = 10 ** Math.ceil(Math.log10((max || 1e6) * 1.01));
-  return [low, Math.max(high, low * 10)];
-}
-
-function label(value: number | null, format: (value: number) => string): string {
-  return value === null ? '' : format(value);
-}
-
-/** `12 s`; from two minutes on `2:05`, with as many decimals as the steps need. */
-function clock(seconds: number, splits: number[]): string {
-  const step = splits.length > 1 ? splits[1] - splits[0] : 1;
-  const decimals = step >= 1 ? 0 : Math.min(6, Math.ceil(-Math.log10(step) - 1e-9));
-  if (splits[splits.length - 1] < 120) return `${seconds.toFixed(decimals)} s`;
-  const m = Math.floor(seconds / 60 + 1e-9);
-  return `${m}:${Math.max(0, seconds - m * 60).toFixed(decimals).padStart(decimals ? decimals + 3 : 2, '0')}`;
-}
+const keysHelp =
+  'Arrow keys move the cursor, Shift with arrow keys moves the range, plus and minus zoom, 0 shows the whole run.';

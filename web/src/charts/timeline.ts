@@ -3,7 +3,16 @@ import type { Mark, MarkKind } from '../document/types';
 
 export type Range = [number, number];
 
-export const markKinds: MarkKind[] = ['fault', 'change', 'service', 'limit', 'late', 'program', 'run', 'other'];
+export const markKinds: MarkKind[] = [
+  'fault',
+  'change',
+  'service',
+  'limit',
+  'late',
+  'program',
+  'run',
+  'other',
+];
 
 export class Timeline {
   full: Range;
@@ -98,5 +107,7 @@ export class Timeline {
 
 function watch<T>(watchers: Set<T>, watcher: T): () => void {
   watchers.add(watcher);
-  return () => { watchers.delete(watcher); };
+  return () => {
+    watchers.delete(watcher);
+  };
 }

@@ -86,7 +86,8 @@ export interface LaneSeries {
   dropped?: Record<string, number[]>;
 }
 
-export type MarkKind = 'run' | 'program' | 'fault' | 'change' | 'service' | 'late' | 'limit' | 'other';
+export type MarkKind =
+  'run' | 'program' | 'fault' | 'change' | 'service' | 'late' | 'limit' | 'other';
 
 export interface Mark {
   at_ns: number;
@@ -174,7 +175,16 @@ export interface Request {
   answered: number;
   parts: Part[];
   timeline: Part[];
-  losses: unknown[];
+  losses: Loss[];
+}
+
+export interface Loss {
+  sender: string;
+  offset: number;
+  sent_ns: number;
+  resent_ns: number;
+  notice: string;
+  dropped?: { lane?: { link: string; from: string; to: string }; reason?: string; at_ns?: number };
 }
 
 export interface Quantiles {

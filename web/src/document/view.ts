@@ -23,7 +23,13 @@ export interface RateStep {
   bits: number | undefined;
 }
 
-const sums = ['offered_bytes', 'delivered_bytes', 'delivered_wire_bytes', 'delivered_packets', 'marked_packets'] as const;
+const sums = [
+  'offered_bytes',
+  'delivered_bytes',
+  'delivered_wire_bytes',
+  'delivered_packets',
+  'marked_packets',
+] as const;
 const maxima = ['queue_max_packets', 'queue_max_bytes', 'lateness_max_ns'] as const;
 
 export class RunView {
@@ -35,7 +41,10 @@ export class RunView {
   private readonly links = new Map<number, number>();
 
   /** `totals`: the network's series where something else keeps them, as in live mode. */
-  constructor(readonly run: Run, totals?: LaneSeries) {
+  constructor(
+    readonly run: Run,
+    totals?: LaneSeries,
+  ) {
     this.whole = totals;
     for (const result of run.summary?.links || []) this.results.set(key(result), result);
   }
@@ -69,7 +78,10 @@ export class RunView {
 
   /** The link that a lane belongs to. */
   linkOf(lane: number): number {
-    if (!this.links.size) this.run.map.links.forEach(({ lanes }, index) => { for (const one of lanes) this.links.set(one, index); });
+    if (!this.links.size)
+      this.run.map.links.forEach(({ lanes }, index) => {
+        for (const one of lanes) this.links.set(one, index);
+      });
     return this.links.get(lane) ?? -1;
   }
 
@@ -82,14 +94,17 @@ export class RunView {
   /** The asked rate over time: a step for each phase of the run. */
   rates(index: number): RateStep[] {
     const phases = this.result(index)?.phases;
-    if (phases?.length) return phases.map((p) => ({ fromS: p.from_ns / 1e9, bits: parseRate(p.asked.rate) }));
-    return [{ fromS: 0, bits: this.rate(index) }, ...this.changedRates.get(index) || []];
+    if (phases?.length)
+      return phases.map((p) => ({ fromS: p.from_ns / 1e9, bits: parseRate(p.asked.rate) }));
+    return [{ fromS: 0, bits: this.rate(index) }, ...(this.changedRates.get(index) || [])];
   }
 
   /** The rate that was asked for when the run began. */
   rate(index: number): number | undefined {
     const link = this.run.map.links.at(this.linkOf(index));
-    const asked = link?.lanes.includes(index) ? link.asked[link.lanes.indexOf(index)] : this.result(index)?.asked;
+    const asked = link?.lanes.includes(index)
+      ? link.asked[link.lanes.indexOf(index)]
+      : this.result(index)?.asked;
     return parseRate(asked?.rate);
   }
 
@@ -100,15 +115,23 @@ export class RunView {
     const lane = this.lane(index);
     const seconds = Math.max(1e-9, (until - from) * this.stepS);
     const delivered = sum(lane.delivered_bytes, from, until);
-    const wire = lane.delivered_wire_bytes ? sum(lane.delivered_wire_bytes, from, until) : delivered;
-    const packets = lane.delivered_packets ? sum(lane.delivered_packets, from, until) : delivered / this.packetBytes(index);
-    const dropped = Object.values(lane.dropped || {}).reduce((all, column) => all + sum(column, from, until), 0);
+    const wire = lane.delivered_wire_bytes
+      ? sum(lane.delivered_wire_bytes, from, until)
+      : delivered;
+    const packets = lane.delivered_packets
+      ? sum(lane.delivered_packets, from, until)
+      : delivered / this.packetBytes(index);
+    const dropped = Object.values(lane.dropped || {}).reduce(
+      (all, column) => all + sum(column, from, until),
+      0,
+    );
     const allowed = this.allowed(index, from * this.stepS, until * this.stepS);
     return {
-      seconds, dropped,
-      offeredBits: sum(lane.offered_bytes, from, until) * 8 / seconds,
-      deliveredBits: delivered * 8 / seconds,
-      use: allowed ? wire * 8 / allowed : undefined,
+      seconds,
+      dropped,
+      offeredBits: (sum(lane.offered_bytes, from, until) * 8) / seconds,
+      deliveredBits: (delivered * 8) / seconds,
+      use: allowed ? (wire * 8) / allowed : undefined,
       droppedShare: dropped / Math.max(1, dropped + packets),
       latenessNs: most(lane.lateness_max_ns, from, until),
       queueMax: most(lane.queue_max_packets, from, until),
@@ -151,7 +174,8 @@ export function addLane(all: LaneSeries, lane: LaneSeries, bins: number): void {
   for (const name of sums) addColumn(all[name] as number[], lane[name]);
   for (const name of maxima) {
     const [into, column] = [all[name] as number[], lane[name]];
-    if (column) for (let k = 0; k < column.length; k += 1) if (column[k] > into[k]) into[k] = column[k];
+    if (column)
+      for (let k = 0; k < column.length; k += 1) if (column[k] > into[k]) into[k] = column[k];
   }
   const dropped = (all.dropped ||= {});
   for (const [reason, column] of Object.entries(lane.dropped || {})) {

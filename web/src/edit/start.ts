@@ -31,12 +31,26 @@ export async function startEdit(token: string, theme: HTMLElement): Promise<void
 }
 
 class EditPage {
-  private readonly editor = new TextEditor(() => { this.typed(); });
-  private readonly plan = new PlanMap((name) => { this.editor.find(name); });
+  private readonly editor = new TextEditor(() => {
+    this.typed();
+  });
+  private readonly plan = new PlanMap((name) => {
+    this.editor.find(name);
+  });
   private readonly state = h('span', { class: 'file-state', role: 'status' });
-  private readonly save = button('Save', () => { void this.store(); }, { class: 'primary', title: 'Ctrl+S', 'aria-keyshortcuts': 'Control+S' });
-  private readonly mistakes = h('ol', { class: 'mistakes', 'aria-live': 'polite' });
-  private readonly conflict = h('div', { class: 'conflict reason warn', role: 'alert', hidden: true });
+  private readonly save = button(
+    'Save',
+    () => {
+      void this.store();
+    },
+    { 'class': 'primary', 'title': 'Ctrl+S', 'aria-keyshortcuts': 'Control+S' },
+  );
+  private readonly mistakes = h('ol', { 'class': 'mistakes', 'aria-live': 'polite' });
+  private readonly conflict = h('div', {
+    class: 'conflict reason warn',
+    role: 'alert',
+    hidden: true,
+  });
   private readonly paths = h('div');
   private readonly mapNote = h('p', { class: 'hint' });
   private saved: FileState;
@@ -47,14 +61,26 @@ class EditPage {
   /** Mistakes of the last check; absent before it. */
   private wrong: number | undefined;
 
-  constructor(private readonly api: Api, file: FileState, theme: HTMLElement) {
+  constructor(
+    private readonly api: Api,
+    file: FileState,
+    theme: HTMLElement,
+  ) {
     this.saved = file;
     this.editor.setText(file.text);
     const name = file.path || 'scenario';
-    const edit = section('edit', name, h('div', { class: 'toolbar' }, this.save, this.state), this.conflict,
-      h('div', { class: 'edit-panes' },
+    const edit = section(
+      'edit',
+      name,
+      h('div', { class: 'toolbar' }, this.save, this.state),
+      this.conflict,
+      h(
+        'div',
+        { class: 'edit-panes' },
         h('div', { class: 'edit-left' }, this.editor.element, this.mistakes),
-        h('div', { class: 'edit-right' }, this.plan.map.element, this.mapNote)));
+        h('div', { class: 'edit-right' }, this.plan.map.element, this.mapNote),
+      ),
+    );
     const ways = section('paths', 'Paths', this.paths);
     show(name, theme, [edit, ways]);
     addEventListener('keydown', (event) => {
@@ -62,11 +88,21 @@ class EditPage {
       event.preventDefault();
       void this.store();
     });
-    addEventListener('beforeunload', (event) => { if (this.changed()) event.preventDefault(); });
-    new Stream(() => api.fileStream(), { changed: (data) => { this.changedOnDisk(data as FileState); } }, (state) => {
-      if (state === 'lost') this.say('connection lost, trying again…');
-      else this.showState();
+    addEventListener('beforeunload', (event) => {
+      if (this.changed()) event.preventDefault();
     });
+    new Stream(
+      () => api.fileStream(),
+      {
+        changed: (data) => {
+          this.changedOnDisk(data as FileState);
+        },
+      },
+      (state) => {
+        if (state === 'lost') this.say('connection lost, trying again…');
+        else this.showState();
+      },
+    );
     this.showState();
   }
 
@@ -85,7 +121,9 @@ class EditPage {
     this.notice = '';
     this.showState();
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => { void this.check(); }, pauseMs);
+    this.timer = setTimeout(() => {
+      void this.check();
+    }, pauseMs);
   }
 
   private changed(): boolean {
@@ -94,11 +132,24 @@ class EditPage {
 
   private showCheck(checked: Check): void {
     this.editor.setMistakes(checked.errors);
-    fill(this.mistakes, checked.errors.map((one) => h(
-      'li', null,
-      button(`${one.line}:${one.column}`, () => { this.editor.goTo(one.line, one.column); }, { class: 'plain', 'aria-label': `Line ${one.line}, column ${one.column}` }),
-      h('span', null, one.message), one.hint ? h('span', { class: 'hint' }, `hint: ${one.hint}`) : null,
-    )));
+    fill(
+      this.mistakes,
+      checked.errors.map((one) =>
+        h(
+          'li',
+          null,
+          button(
+            `${one.line}:${one.column}`,
+            () => {
+              this.editor.goTo(one.line, one.column);
+            },
+            { 'class': 'plain', 'aria-label': `Line ${one.line}, column ${one.column}` },
+          ),
+          h('span', null, one.message),
+          one.hint ? h('span', { class: 'hint' }, `hint: ${one.hint}`) : null,
+        ),
+      ),
+    );
     const plan = checked.document?.runs.at(0)?.map;
     this.plan.map.element.classList.toggle('stale', !plan);
     if (plan) {
@@ -113,23 +164,44 @@ class EditPage {
   }
 
   private showPaths(rows: Record<string, unknown>[]): void {
-    const text = (value: unknown) => (Array.isArray(value) ? value.join(', ') : typeof value === 'object' ? JSON.stringify(value) : value as string | number);
-    const names = ['from', 'to', 'latency', 'bottleneck', 'loss', 'hops', 'via'].filter((name) => rows.some((row) => name in row));
+    const text = (value: unknown) =>
+      Array.isArray(value)
+        ? value.join(', ')
+        : typeof value === 'object'
+          ? JSON.stringify(value)
+          : (value as string | number);
+    const names = ['from', 'to', 'latency', 'bottleneck', 'loss', 'hops', 'via'].filter((name) =>
+      rows.some((row) => name in row),
+    );
     if (!rows.length) fill(this.paths, h('p', { class: 'absent' }, 'No paths between nodes.'));
-    else fill(this.paths, table<Record<string, unknown>>({ caption: 'Paths between nodes', filter: true, limit: 20, rows, columns: names.map((name) => ({ title: name, value: (row) => text(row[name]) })) }));
+    else
+      fill(
+        this.paths,
+        table<Record<string, unknown>>({
+          caption: 'Paths between nodes',
+          filter: true,
+          limit: 20,
+          rows,
+          columns: names.map((name) => ({ title: name, value: (row) => text(row[name]) })),
+        }),
+      );
   }
 
   private async store(): Promise<void> {
     const { text } = this.editor;
     try {
-      const { version } = await this.api.json<{ version: unknown }>('PUT', '/api/file', { text, version: this.saved.version });
+      const { version } = await this.api.json<{ version: unknown }>('PUT', '/api/file', {
+        text,
+        version: this.saved.version,
+      });
       this.saved = { ...this.saved, text, version };
       this.conflict.hidden = true;
       this.notice = '';
       this.showState();
       announce('saved');
     } catch (cause) {
-      if (cause instanceof ApiError && cause.status === 409) this.showConflict(cause.body as FileState);
+      if (cause instanceof ApiError && cause.status === 409)
+        this.showConflict(cause.body as FileState);
       else this.say(failureText(cause));
     }
   }
@@ -161,12 +233,17 @@ class EditPage {
       this.conflict,
       h('h3', null, 'The file was changed by another program, and here as well'),
       h('details', null, h('summary', null, 'What the file says now'), h('pre', null, file.text)),
-      h('div', { class: 'buttons' },
-        button('Take the file, drop what was typed here', () => { this.take(file, 'the text of the file was taken'); }),
+      h(
+        'div',
+        { class: 'buttons' },
+        button('Take the file, drop what was typed here', () => {
+          this.take(file, 'the text of the file was taken');
+        }),
         button('Keep this text, write over the file', () => {
           this.saved.version = file.version;
           void this.store();
-        })),
+        }),
+      ),
     );
     this.conflict.hidden = false;
     this.say('not saved: conflict');
@@ -174,8 +251,14 @@ class EditPage {
 
   private showState(): void {
     this.save.disabled = !this.changed();
-    const wrong = this.wrong === undefined ? '' : this.wrong ? `, ${plural(this.wrong, 'mistake')}` : ', no mistakes';
-    if (this.conflict.hidden) this.say(this.notice + (this.changed() ? 'changed, not saved' : 'saved') + wrong);
+    const wrong =
+      this.wrong === undefined
+        ? ''
+        : this.wrong
+          ? `, ${plural(this.wrong, 'mistake')}`
+          : ', no mistakes';
+    if (this.conflict.hidden)
+      this.say(this.notice + (this.changed() ? 'changed, not saved' : 'saved') + wrong);
   }
 
   private say(text: string): void {

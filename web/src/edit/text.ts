@@ -13,20 +13,32 @@ export interface Mistake {
 export class TextEditor {
   readonly element: HTMLElement;
   readonly area = h('textarea', {
-    class: 'editor-text', spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off', wrap: 'off', 'aria-label': 'Scenario file',
+    'class': 'editor-text',
+    'spellcheck': 'false',
+    'autocapitalize': 'off',
+    'autocomplete': 'off',
+    'wrap': 'off',
+    'aria-label': 'Scenario file',
   });
-  private readonly numbers = h('div', { class: 'editor-numbers', 'aria-hidden': 'true' });
-  private readonly under = h('pre', { class: 'editor-under', 'aria-hidden': 'true' });
+  private readonly numbers = h('div', { 'class': 'editor-numbers', 'aria-hidden': 'true' });
+  private readonly under = h('pre', { 'class': 'editor-under', 'aria-hidden': 'true' });
   private mistakes: Mistake[] = [];
   private lines = 0;
 
   constructor(changed: () => void) {
-    this.element = h('div', { class: 'editor' }, this.numbers, h('div', { class: 'editor-body' }, this.under, this.area));
+    this.element = h(
+      'div',
+      { class: 'editor' },
+      this.numbers,
+      h('div', { class: 'editor-body' }, this.under, this.area),
+    );
     this.area.addEventListener('input', () => {
       this.decorate();
       changed();
     });
-    this.area.addEventListener('scroll', () => { this.scrolled(); });
+    this.area.addEventListener('scroll', () => {
+      this.scrolled();
+    });
   }
 
   get text(): string {
@@ -79,12 +91,23 @@ export class TextEditor {
   }
 
   private decorate(): void {
-    this.under.replaceChildren(...marked(this.text, this.mistakes.map((one) => this.span(one))), '\n');
+    this.under.replaceChildren(
+      ...marked(
+        this.text,
+        this.mistakes.map((one) => this.span(one)),
+      ),
+      '\n',
+    );
     const count = this.text.split('\n').length;
     if (count !== this.lines) {
       this.lines = count;
       const wrong = new Set(this.mistakes.map((one) => one.line));
-      fill(this.numbers, Array.from({ length: count }, (_, k) => h('span', { class: wrong.has(k + 1) ? 'wrong' : '' }, String(k + 1))));
+      fill(
+        this.numbers,
+        Array.from({ length: count }, (_, k) =>
+          h('span', { class: wrong.has(k + 1) ? 'wrong' : '' }, String(k + 1)),
+        ),
+      );
     }
     this.scrolled();
   }
@@ -92,7 +115,8 @@ export class TextEditor {
   /** From its first character to its end; to the end of the word where no end is known. */
   private span(mistake: Mistake): [number, number] {
     const from = this.offset(mistake.line, mistake.column);
-    if (mistake.end_line && mistake.end_column) return [from, Math.max(from + 1, this.offset(mistake.end_line, mistake.end_column))];
+    if (mistake.end_line && mistake.end_column)
+      return [from, Math.max(from + 1, this.offset(mistake.end_line, mistake.end_column))];
     const word = /^[^\s:,{}[\]]+/.exec(this.text.slice(from));
     return [from, from + Math.max(1, word?.[0].length ?? 1)];
   }

@@ -13,13 +13,21 @@ const keptAtMost = 100;
 
 export class Commands {
   readonly section: Section;
-  private readonly list = h('ol', { class: 'commands', 'aria-live': 'polite' });
+  private readonly list = h('ol', { 'class': 'commands', 'aria-live': 'polite' });
   private readonly entries: Entry[] = [];
 
-  constructor(private readonly api: Api, private readonly run: string) {
+  constructor(
+    private readonly api: Api,
+    private readonly run: string,
+  ) {
     this.section = section(
-      'commands', 'Commands',
-      h('p', { class: 'hint' }, 'Everything that is done on this page, as the command that does the same. The newest is first.'),
+      'commands',
+      'Commands',
+      h(
+        'p',
+        { class: 'hint' },
+        'Everything that is done on this page, as the command that does the same. The newest is first.',
+      ),
       this.list,
     );
     this.draw();
@@ -30,7 +38,14 @@ export class Commands {
     const entry = this.add(commandLine(argv));
     try {
       const { exit, stdout, stderr } = await this.api.command(this.run, argv);
-      this.finish(entry, exit === 0, [stderr, stdout].map((text) => text.trim()).filter(Boolean).join('\n') || (exit === 0 ? '' : `exit ${exit}`));
+      this.finish(
+        entry,
+        exit === 0,
+        [stderr, stdout]
+          .map((text) => text.trim())
+          .filter(Boolean)
+          .join('\n') || (exit === 0 ? '' : `exit ${exit}`),
+      );
       return exit === 0;
     } catch (cause) {
       this.finish(entry, false, failureText(cause));
@@ -63,8 +78,9 @@ export class Commands {
 function row(entry: Entry): HTMLElement {
   const sign = { running: '…', done: '✓', failed: '✕' }[entry.state];
   return h(
-    'li', { class: `command ${entry.state}` },
-    h('span', { class: 'command-sign', role: 'img', 'aria-label': entry.state }, sign),
+    'li',
+    { class: `command ${entry.state}` },
+    h('span', { 'class': 'command-sign', 'role': 'img', 'aria-label': entry.state }, sign),
     h('code', null, entry.line),
     copyButton(entry.line),
     entry.answer ? h('pre', null, entry.answer) : null,
@@ -72,14 +88,23 @@ function row(entry: Entry): HTMLElement {
 }
 
 export function copyButton(text: string): HTMLButtonElement {
-  const made = button('Copy', () => {
-    navigator.clipboard.writeText(text).then(() => { made.textContent = 'Copied'; }, () => {
-      // The browser may refuse: then the text is selected, for Ctrl+C.
-      const code = made.previousElementSibling;
-      if (code) getSelection()?.selectAllChildren(code);
-      made.textContent = 'Press Ctrl+C';
-    });
-  }, { class: 'copy', 'aria-label': `Copy: ${text}` });
+  const made = button(
+    'Copy',
+    () => {
+      navigator.clipboard.writeText(text).then(
+        () => {
+          made.textContent = 'Copied';
+        },
+        () => {
+          // The browser may refuse: then the text is selected, for Ctrl+C.
+          const code = made.previousElementSibling;
+          if (code) getSelection()?.selectAllChildren(code);
+          made.textContent = 'Press Ctrl+C';
+        },
+      );
+    },
+    { 'class': 'copy', 'aria-label': `Copy: ${text}` },
+  );
   return made;
 }
 

@@ -15,7 +15,9 @@ export class Follow {
   private nowS = 0;
 
   constructor(private readonly timeline: Timeline) {
-    timeline.touched = (whole) => { this.set(whole ? 'whole' : 'paused'); };
+    timeline.touched = (whole) => {
+      this.set(whole ? 'whole' : 'paused');
+    };
     this.draw();
   }
 
@@ -27,7 +29,9 @@ export class Follow {
 
   /** What the map shows: the present, or the part that was chosen. */
   span(): Range {
-    return this.mode === 'paused' ? this.timeline.range : [Math.max(0, this.nowS - presentS), this.nowS];
+    return this.mode === 'paused'
+      ? this.timeline.range
+      : [Math.max(0, this.nowS - presentS), this.nowS];
   }
 
   private set(mode: Mode): void {
@@ -39,14 +43,32 @@ export class Follow {
 
   private apply(): void {
     const full: Range = [0, this.nowS];
-    const range: Range = this.mode === 'paused' ? this.timeline.range
-      : this.mode === 'whole' ? full : [Math.max(0, this.nowS - windowS), Math.max(this.nowS, Math.min(windowS, this.nowS + 1))];
+    const range: Range =
+      this.mode === 'paused'
+        ? this.timeline.range
+        : this.mode === 'whole'
+          ? full
+          : [
+              Math.max(0, this.nowS - windowS),
+              Math.max(this.nowS, Math.min(windowS, this.nowS + 1)),
+            ];
     this.timeline.extend(full, range);
   }
 
   private draw(): void {
-    this.element.replaceChildren(choices<Mode>('Time that is shown', [
-      { value: 'window', label: 'Last 60 s' }, { value: 'whole', label: 'Whole run' }, { value: 'paused', label: 'Paused' },
-    ], this.mode, (mode) => { this.set(mode); }));
+    this.element.replaceChildren(
+      choices<Mode>(
+        'Time that is shown',
+        [
+          { value: 'window', label: 'Last 60 s' },
+          { value: 'whole', label: 'Whole run' },
+          { value: 'paused', label: 'Paused' },
+        ],
+        this.mode,
+        (mode) => {
+          this.set(mode);
+        },
+      ),
+    );
   }
 }

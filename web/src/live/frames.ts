@@ -24,7 +24,9 @@ export class Frames {
 
   constructor() {
     window.windtunnelFrameTimes = this.times;
-    requestAnimationFrame((now) => { this.frame(now); });
+    requestAnimationFrame((now) => {
+      this.frame(now);
+    });
   }
 
   /** Something that is drawn when it is asked for. */
@@ -51,7 +53,9 @@ export class Frames {
       for (const name of names) this.parts.get(name)?.();
       note(this.times.work, performance.now() - began);
     }
-    requestAnimationFrame((next) => { this.frame(next); });
+    requestAnimationFrame((next) => {
+      this.frame(next);
+    });
   }
 }
 

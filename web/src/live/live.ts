@@ -45,7 +45,11 @@ export class LiveRun {
   private readonly services: ServicesPanel;
   private readonly stream: Stream;
 
-  constructor(document: Document, private readonly api: Api, private readonly actions: LiveActions) {
+  constructor(
+    document: Document,
+    private readonly api: Api,
+    private readonly actions: LiveActions,
+  ) {
     const [run] = document.runs;
     this.store = new LiveStore(run);
     this.timeline = new Timeline(Math.max(1, run.elapsed_ns / 1e9));
@@ -56,19 +60,34 @@ export class LiveRun {
     this.shared.span = () => this.follow.span();
     this.commands = new Commands(api, run.id);
     this.services = new ServicesPanel(this.commands);
-    const close = () => { this.closePanels(); };
+    const close = () => {
+      this.closePanels();
+    };
     this.linkPanel = new LinkPanel(this.store, this.commands, close);
     this.nodePanel = new NodePanel(this.store, this.commands, api, run.id, close);
     this.plan = topology(this.shared, {
-      link: (index) => { this.openLink(index); },
-      vertex: (index) => { this.openNode(index); },
+      link: (index) => {
+        this.openLink(index);
+      },
+      vertex: (index) => {
+        this.openNode(index);
+      },
       hint: 'A press on a link or node opens its controls. Colours are of the last second.',
       down: (link) => this.store.isDown(link),
     });
     this.lines = timelines(this.shared);
     this.lines.element.querySelector('.toolbar')?.prepend(this.follow.element);
-    this.plan.element.append(h('div', { class: 'side' }, this.linkPanel.element, this.nodePanel.element));
-    this.sections = [this.plan, this.lines, this.commands.section, this.services.section, this.output.section, events(this.shared, true)];
+    this.plan.element.append(
+      h('div', { class: 'side' }, this.linkPanel.element, this.nodePanel.element),
+    );
+    this.sections = [
+      this.plan,
+      this.lines,
+      this.commands.section,
+      this.services.section,
+      this.output.section,
+      events(this.shared, true),
+    ];
     this.draw();
     this.stream = this.listen(run.id);
   }
@@ -86,8 +105,12 @@ export class LiveRun {
       this.plan.paint();
       this.clock.textContent = ns(this.store.elapsedNs);
     });
-    frames.part('marks', () => { this.timeline.marksChanged(); });
-    frames.part('output', () => { this.output.draw(); });
+    frames.part('marks', () => {
+      this.timeline.marksChanged();
+    });
+    frames.part('output', () => {
+      this.output.draw();
+    });
     frames.part('links', () => {
       this.linkPanel.refresh();
       this.plan.paint();
@@ -101,45 +124,66 @@ export class LiveRun {
   }
 
   private listen(id: string): Stream {
-    return new Stream(() => this.api.stream(id, this.store.elapsedNs), {
-      sample: (data) => {
-        this.store.sample(data as Sample);
-        this.frames.ask('series');
+    return new Stream(
+      () => this.api.stream(id, this.store.elapsedNs),
+      {
+        sample: (data) => {
+          this.store.sample(data as Sample);
+          this.frames.ask('series');
+        },
+        event: (data) => {
+          this.store.mark(data as Mark);
+          this.frames.ask('marks');
+        },
+        output: (data) => {
+          this.output.add(data as OutputLine);
+          this.frames.ask('output');
+        },
+        status: (data) => {
+          this.store.status = data as Status;
+          this.store.elapsedNs = Math.max(this.store.elapsedNs, this.store.status.elapsed_ns);
+          this.frames.ask('status');
+        },
+        links: (data) => {
+          this.store.setLinks((data as { links: LaneProperties[] }).links);
+          this.frames.ask('links');
+        },
+        ended: (data) => {
+          this.stop();
+          this.actions.ended((data as { document: Document }).document);
+        },
+        gap: () => {
+          this.actions.reload();
+        },
       },
-      event: (data) => {
-        this.store.mark(data as Mark);
-        this.frames.ask('marks');
+      (state) => {
+        this.connected(state);
       },
-      output: (data) => {
-        this.output.add(data as OutputLine);
-        this.frames.ask('output');
-      },
-      status: (data) => {
-        this.store.status = data as Status;
-        this.store.elapsedNs = Math.max(this.store.elapsedNs, this.store.status.elapsed_ns);
-        this.frames.ask('status');
-      },
-      links: (data) => {
-        this.store.setLinks((data as { links: LaneProperties[] }).links);
-        this.frames.ask('links');
-      },
-      ended: (data) => {
-        this.stop();
-        this.actions.ended((data as { document: Document }).document);
-      },
-      gap: () => { this.actions.reload(); },
-    }, (state) => { this.connected(state); });
+    );
   }
 
   private connected(state: 'connected' | 'lost'): void {
     this.connection.className = `connection ${state}`;
     if (state === 'connected') fill(this.connection, 'live');
-    else fill(this.connection, 'connection lost, trying again… ', button('Now', () => { this.stream.retry(); }, { class: 'plain' }));
+    else
+      fill(
+        this.connection,
+        'connection lost, trying again… ',
+        button(
+          'Now',
+          () => {
+            this.stream.retry();
+          },
+          { class: 'plain' },
+        ),
+      );
   }
 
   private markNodes(): void {
     const states = new Map(this.store.status?.nodes.map((node) => [node.node, nodeState(node)]));
-    this.store.run.map.vertices.forEach((vertex, index) => { this.plan.map.mark(index, states.get(vertex.name) || ''); });
+    this.store.run.map.vertices.forEach((vertex, index) => {
+      this.plan.map.mark(index, states.get(vertex.name) || '');
+    });
   }
 
   private openLink(index: number): void {

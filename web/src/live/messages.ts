@@ -1,7 +1,18 @@
 /** What the stream of a live run says. */
 
 /** lane, offered, delivered, delivered wire bytes, delivered packets, dropped, queue, queue max packets, queue max bytes, lateness max. */
-export type LaneSample = [number, number, number, number, number, number, number, number, number, number];
+export type LaneSample = [
+  number,
+  number,
+  number,
+  number,
+  number,
+  number,
+  number,
+  number,
+  number,
+  number,
+];
 
 export interface Sample {
   at_ns: number;

@@ -8,7 +8,11 @@ import type { LiveStore } from './store';
 
 const verbs = [
   { verb: 'kill', label: 'Kill', about: 'SIGKILL to its programs, and no restart' },
-  { verb: 'restart', label: 'Restart', about: 'SIGKILL to its programs, which are then started again' },
+  {
+    verb: 'restart',
+    label: 'Restart',
+    about: 'SIGKILL to its programs, which are then started again',
+  },
   { verb: 'pause', label: 'Pause', about: 'SIGSTOP to its programs' },
   { verb: 'resume', label: 'Resume', about: 'SIGCONT to its programs' },
 ];
@@ -16,21 +20,42 @@ const verbs = [
 const outputAtMost = 200_000;
 
 export class NodePanel {
-  readonly element = h('section', { class: 'section side-panel', 'aria-label': 'Node', tabindex: -1, hidden: true });
+  readonly element = h('section', {
+    'class': 'section side-panel',
+    'aria-label': 'Node',
+    'tabindex': -1,
+    'hidden': true,
+  });
   private node = '';
   private readonly about = h('p', { class: 'hint' });
   private readonly programs = h('ul', { class: 'node-programs' });
-  private readonly screen = h('pre', { class: 'screen', tabindex: 0, role: 'log', 'aria-label': 'Output of shell commands' });
-  private readonly command = h('input', { type: 'text', class: 'shell-field', spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off' });
+  private readonly screen = h('pre', {
+    'class': 'screen',
+    'tabindex': 0,
+    'role': 'log',
+    'aria-label': 'Output of shell commands',
+  });
+  private readonly command = h('input', {
+    type: 'text',
+    class: 'shell-field',
+    spellcheck: 'false',
+    autocapitalize: 'off',
+    autocomplete: 'off',
+  });
   private readonly history: string[] = [];
   private back = 0;
   private shown = '';
 
   constructor(
-    private readonly store: LiveStore, private readonly commands: Commands, private readonly api: Api,
-    private readonly run: string, private readonly close: () => void,
+    private readonly store: LiveStore,
+    private readonly commands: Commands,
+    private readonly api: Api,
+    private readonly run: string,
+    private readonly close: () => void,
   ) {
-    this.command.addEventListener('keydown', (event) => { this.key(event); });
+    this.command.addEventListener('keydown', (event) => {
+      this.key(event);
+    });
   }
 
   show(node: string): void {
@@ -41,15 +66,42 @@ export class NodePanel {
     fill(this.screen);
     fill(
       this.element,
-      h('div', { class: 'panel-head' }, h('h2', null, `Node ${node}`), button('Close', this.close, { class: 'plain' })),
-      this.about, this.programs,
-      h('div', { class: 'buttons' }, verbs.map(({ verb, label, about }) => button(label, () => {
-        void this.commands.perform(['do', `{node: ${yamlName(this.node)}, do: ${verb}}`]);
-      }, { title: about, class: verb === 'kill' ? 'danger' : '' }))),
-      h('div', { class: 'shell' },
+      h(
+        'div',
+        { class: 'panel-head' },
+        h('h2', null, `Node ${node}`),
+        button('Close', this.close, { class: 'plain' }),
+      ),
+      this.about,
+      this.programs,
+      h(
+        'div',
+        { class: 'buttons' },
+        verbs.map(({ verb, label, about }) =>
+          button(
+            label,
+            () => {
+              void this.commands.perform(['do', `{node: ${yamlName(this.node)}, do: ${verb}}`]);
+            },
+            { title: about, class: verb === 'kill' ? 'danger' : '' },
+          ),
+        ),
+      ),
+      h(
+        'div',
+        { class: 'shell' },
         h('h3', null, 'Shell'),
-        h('div', { class: 'shell-line' }, h('span', { 'aria-hidden': 'true' }, '$'), this.command, button('Run', () => { void this.exec(); })),
-        this.screen),
+        h(
+          'div',
+          { class: 'shell-line' },
+          h('span', { 'aria-hidden': 'true' }, '$'),
+          this.command,
+          button('Run', () => {
+            void this.exec();
+          }),
+        ),
+        this.screen,
+      ),
     );
     this.element.hidden = false;
     this.refresh();
@@ -67,14 +119,27 @@ export class NodePanel {
     const text = JSON.stringify(status);
     if (text === this.shown) return;
     this.shown = text;
-    fill(this.about, [...status.addresses, status.absent ? 'absent' : '', limits(status)].filter(Boolean).join(' · '));
-    fill(this.programs, status.programs.length ? status.programs.map(program) : h('li', { class: 'absent' }, 'no programs'));
+    fill(
+      this.about,
+      [...status.addresses, status.absent ? 'absent' : '', limits(status)]
+        .filter(Boolean)
+        .join(' · '),
+    );
+    fill(
+      this.programs,
+      status.programs.length
+        ? status.programs.map(program)
+        : h('li', { class: 'absent' }, 'no programs'),
+    );
   }
 
   private key(event: KeyboardEvent): void {
     if (event.key === 'Enter') void this.exec();
     else if (event.key === 'ArrowUp' || event.key === 'ArrowDown') {
-      this.back = Math.min(this.history.length, Math.max(0, this.back + (event.key === 'ArrowUp' ? 1 : -1)));
+      this.back = Math.min(
+        this.history.length,
+        Math.max(0, this.back + (event.key === 'ArrowUp' ? 1 : -1)),
+      );
       this.command.value = this.back ? this.history[this.history.length - this.back] : '';
     } else return;
     event.preventDefault();
@@ -86,7 +151,9 @@ export class NodePanel {
     this.history.push(command);
     this.back = 0;
     this.command.value = '';
-    const entry = this.commands.add(`windtunnel exec ${shellWord(this.node)} -- sh -c ${shellWord(command)}`);
+    const entry = this.commands.add(
+      `windtunnel exec ${shellWord(this.node)} -- sh -c ${shellWord(command)}`,
+    );
     this.print(`$ ${command}\n`);
     let last = '';
     try {
@@ -104,7 +171,8 @@ export class NodePanel {
 
   private print(text: string): void {
     this.screen.append(text);
-    while ((this.screen.textContent.length) > outputAtMost && this.screen.firstChild) this.screen.firstChild.remove();
+    while (this.screen.textContent.length > outputAtMost && this.screen.firstChild)
+      this.screen.firstChild.remove();
     this.screen.scrollTop = this.screen.scrollHeight;
   }
 }
@@ -112,8 +180,13 @@ export class NodePanel {
 function program(one: ProgramStatus): HTMLElement {
   const bad = one.state === 'failed' || (one.state === 'exited' && one.exit !== 0);
   return h(
-    'li', null,
-    h('span', { class: bad ? 'state no' : `state ${one.state}` }, one.exit === undefined ? one.state : `${one.state} ${one.exit}`),
+    'li',
+    null,
+    h(
+      'span',
+      { class: bad ? 'state no' : `state ${one.state}` },
+      one.exit === undefined ? one.state : `${one.state} ${one.exit}`,
+    ),
     h('code', null, one.argv.map(shellWord).join(' ')),
     one.pid === undefined ? null : h('span', { class: 'hint' }, `pid ${one.pid}`),
   );
@@ -122,7 +195,9 @@ function program(one: ProgramStatus): HTMLElement {
 function limits(status: NodeStatus): string {
   const given = status.limits || {};
   const parts = [
-    'cpu_millis' in given ? `cpu ${digits((given.cpu_used_millis || 0) / 1000)} of ${digits(given.cpu_millis / 1000)}` : '',
+    'cpu_millis' in given
+      ? `cpu ${digits((given.cpu_used_millis || 0) / 1000)} of ${digits(given.cpu_millis / 1000)}`
+      : '',
     'memory' in given ? `memory ${bytes(given.memory_used || 0)} of ${bytes(given.memory)}` : '',
     'pids' in given ? `processes ${grouped(given.pids_used || 0)} of ${grouped(given.pids)}` : '',
     'disk' in given ? `disk ${bytes(given.disk_used || 0)}/s of ${bytes(given.disk)}/s` : '',
@@ -134,7 +209,12 @@ function limits(status: NodeStatus): string {
 export function nodeState(status: NodeStatus): string {
   if (status.absent) return 'absent';
   const states = status.programs.map((one) => one.state);
-  if (status.programs.some((one) => one.state === 'failed' || (one.state === 'exited' && one.exit !== 0))) return 'failed';
+  if (
+    status.programs.some(
+      (one) => one.state === 'failed' || (one.state === 'exited' && one.exit !== 0),
+    )
+  )
+    return 'failed';
   if (states.includes('paused')) return 'paused';
   return states.some((state) => state === 'running' || state === 'ready') ? 'running' : '';
 }

@@ -9,15 +9,31 @@ const textAtMost = 20_000;
 
 export class OutputPanel {
   readonly section: Section;
-  private readonly screen = h('div', { class: 'screen tall', tabindex: 0, role: 'log', 'aria-label': 'Output of programs' });
-  private readonly select = h('select', { 'aria-label': 'Output of' }, h('option', { value: '' }, 'all nodes'));
+  private readonly screen = h('div', {
+    'class': 'screen tall',
+    'tabindex': 0,
+    'role': 'log',
+    'aria-label': 'Output of programs',
+  });
+  private readonly select = h(
+    'select',
+    { 'aria-label': 'Output of' },
+    h('option', { value: '' }, 'all nodes'),
+  );
   private readonly kept: OutputLine[] = [];
   private readonly waiting: OutputLine[] = [];
   private readonly known = new Set<string>();
 
   constructor() {
-    this.select.addEventListener('change', () => { this.rebuild(); });
-    this.section = section('output', 'Output', h('div', { class: 'toolbar' }, this.select), this.screen);
+    this.select.addEventListener('change', () => {
+      this.rebuild();
+    });
+    this.section = section(
+      'output',
+      'Output',
+      h('div', { class: 'toolbar' }, this.select),
+      this.screen,
+    );
   }
 
   add(line: OutputLine): void {
@@ -55,6 +71,10 @@ export class OutputPanel {
 
 function row(line: OutputLine): HTMLElement {
   const text = line.text.length > textAtMost ? `${line.text.slice(0, textAtMost)}…\n` : line.text;
-  return h('div', { class: `output-line ${line.stream === 'stderr' ? 'stderr' : ''}` },
-    h('span', { class: 'output-node' }, line.node), h('span', { class: 'output-text' }, text.replace(/\n$/, '')));
+  return h(
+    'div',
+    { class: `output-line ${line.stream === 'stderr' ? 'stderr' : ''}` },
+    h('span', { class: 'output-node' }, line.node),
+    h('span', { class: 'output-text' }, text.replace(/\n$/, '')),
+  );
 }

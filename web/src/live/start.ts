@@ -15,14 +15,19 @@ export async function startLive(token: string, theme: HTMLElement): Promise<void
 }
 
 class LivePage {
-  private readonly select = h('select', { class: 'run-select', 'aria-label': 'Run' });
+  private readonly select = h('select', { 'class': 'run-select', 'aria-label': 'Run' });
   private readonly notice = h('span', { class: 'notice', role: 'status' });
   private runs: RunEntry[] = [];
   private chosen = '';
   private shown: LiveRun | undefined;
 
-  constructor(private readonly api: Api, private readonly theme: HTMLElement) {
-    this.select.addEventListener('change', () => { void this.open(this.select.value); });
+  constructor(
+    private readonly api: Api,
+    private readonly theme: HTMLElement,
+  ) {
+    this.select.addEventListener('change', () => {
+      void this.open(this.select.value);
+    });
   }
 
   async start(): Promise<void> {
@@ -31,7 +36,9 @@ class LivePage {
     const first = this.runs.find((run) => run.alive) || this.runs.at(0);
     if (first) await this.open(first.id);
     else fill(this.notice, 'no run yet: it is shown when one begins');
-    setInterval(() => { if (!document.hidden) void this.list(); }, listEveryMs);
+    setInterval(() => {
+      if (!document.hidden) void this.list();
+    }, listEveryMs);
   }
 
   private async list(): Promise<void> {
@@ -41,7 +48,9 @@ class LivePage {
       if (!this.shown) fill(this.notice, failureText(cause));
       return;
     }
-    const options = this.runs.map((run) => h('option', { value: run.id }, `${run.name} · ${run.id}${run.alive ? ' · live' : ''}`));
+    const options = this.runs.map((run) =>
+      h('option', { value: run.id }, `${run.name} · ${run.id}${run.alive ? ' · live' : ''}`),
+    );
     const text = options.map((one) => one.textContent).join('\n');
     if (text !== [...this.select.options].map((one) => one.textContent).join('\n')) {
       fill(this.select, options);
@@ -63,7 +72,18 @@ class LivePage {
       if (this.runs.find((run) => run.id === id)?.alive) this.showLive(id, read);
       else this.showReport(read);
     } catch (cause) {
-      fill(this.notice, failureText(cause), ' ', button('Again', () => { void this.open(id); }, { class: 'plain' }));
+      fill(
+        this.notice,
+        failureText(cause),
+        ' ',
+        button(
+          'Again',
+          () => {
+            void this.open(id);
+          },
+          { class: 'plain' },
+        ),
+      );
     }
   }
 
@@ -73,7 +93,9 @@ class LivePage {
         fill(this.notice, 'the run has ended: this is its report');
         this.showReport(last);
       },
-      reload: () => { void this.open(id); },
+      reload: () => {
+        void this.open(id);
+      },
     });
     this.shown = live;
     this.put(read.runs[0].label, live.sections, live.connection, live.clock);

@@ -4,7 +4,12 @@ import { addLane, RunView } from '../document/view';
 import { parseRate } from '../format';
 import type { LaneProperties, LaneSample, Sample, Status } from './messages';
 
-const sums = ['offered_bytes', 'delivered_bytes', 'delivered_wire_bytes', 'delivered_packets'] as const;
+const sums = [
+  'offered_bytes',
+  'delivered_bytes',
+  'delivered_wire_bytes',
+  'delivered_packets',
+] as const;
 const maxima = ['queue_max_packets', 'queue_max_bytes', 'lateness_max_ns'] as const;
 const columns = [...sums, ...maxima];
 
@@ -25,7 +30,9 @@ export class LiveStore {
     this.begun = series.bins;
     this.elapsedNs = run.elapsed_ns;
     extend(this.totals, this.begun);
-    series.lanes = run.lanes.map((_, index) => complete(series.lanes.at(index) ?? undefined, this.begun));
+    series.lanes = run.lanes.map((_, index) =>
+      complete(series.lanes.at(index) ?? undefined, this.begun),
+    );
     for (const lane of series.lanes) if (lane) addLane(this.totals, lane, this.begun);
     this.view = new RunView(run, this.totals);
   }
@@ -40,7 +47,10 @@ export class LiveStore {
     this.elapsedNs = Math.max(this.elapsedNs, sample.at_ns);
     this.run.elapsed_ns = this.elapsedNs;
     // A bin is shown when it is over: half of one would look like a dip.
-    series.bins = Math.max(series.bins, Math.min(this.begun, Math.floor((sample.at_ns + sample.window_ns / 2) / series.step_ns)));
+    series.bins = Math.max(
+      series.bins,
+      Math.min(this.begun, Math.floor((sample.at_ns + sample.window_ns / 2) / series.step_ns)),
+    );
     if (this.begun > binsAtMost) this.halve();
   }
 
@@ -52,12 +62,17 @@ export class LiveStore {
   /** New properties of links; changes of rates are kept with their times. */
   setLinks(links: LaneProperties[]): void {
     this.links = links;
-    const bits = new Map(links.map((lane) => [`${lane.link}\0${lane.direction}`, parseRate(lane.properties.rate)]));
+    const bits = new Map(
+      links.map((lane) => [`${lane.link}\0${lane.direction}`, parseRate(lane.properties.rate)]),
+    );
     this.run.lanes.forEach((lane, index) => {
       const name = `${lane.link}\0${lane.direction}`;
       if (!bits.has(name) || this.view.rates(index).at(-1)?.bits === bits.get(name)) return;
       const steps = this.view.changedRates.get(index) || [];
-      this.view.changedRates.set(index, [...steps, { fromS: this.elapsedNs / 1e9, bits: bits.get(name) }]);
+      this.view.changedRates.set(index, [
+        ...steps,
+        { fromS: this.elapsedNs / 1e9, bits: bits.get(name) },
+      ]);
     });
   }
 
@@ -71,12 +86,15 @@ export class LiveStore {
   }
 
   private lane(values: LaneSample, bin: number): void {
-    const [index, offered, delivered, wire, packets, dropped, , queuePackets, queueBytes, late] = values;
+    const [index, offered, delivered, wire, packets, dropped, , queuePackets, queueBytes, late] =
+      values;
     const lane = this.run.series.lanes.at(index);
     if (!lane) return;
     for (const series of [lane, this.totals]) {
       const add = [offered, delivered, wire, packets];
-      sums.forEach((name, k) => { (series[name] as number[])[bin] += add[k]; });
+      sums.forEach((name, k) => {
+        (series[name] as number[])[bin] += add[k];
+      });
       const most = [queuePackets, queueBytes, late];
       maxima.forEach((name, k) => {
         const column = series[name] as number[];
@@ -112,7 +130,7 @@ function emptyLane(): LaneSeries {
 /** All columns, as long as asked: what was absent was zero. */
 function complete(lane: LaneSeries | undefined, bins: number): LaneSeries {
   const made: LaneSeries = { ...lane, dropped: { ...lane?.dropped } };
-  for (const name of columns) made[name] = [...made[name] || []];
+  for (const name of columns) made[name] = [...(made[name] || [])];
   extend(made, bins);
   return made;
 }
@@ -135,9 +153,12 @@ function dropColumn(lane: LaneSeries, bins: number): number[] {
 function halveLane(lane: LaneSeries): void {
   for (const name of sums) lane[name] = pairs(lane[name] as number[], (a, b) => a + b);
   for (const name of maxima) lane[name] = pairs(lane[name] as number[], Math.max);
-  for (const [reason, column] of Object.entries(lane.dropped || {})) (lane.dropped as Record<string, number[]>)[reason] = pairs(column, (a, b) => a + b);
+  for (const [reason, column] of Object.entries(lane.dropped || {}))
+    (lane.dropped as Record<string, number[]>)[reason] = pairs(column, (a, b) => a + b);
 }
 
 function pairs(column: number[], join: (a: number, b: number) => number): number[] {
-  return Array.from({ length: Math.ceil(column.length / 2) }, (_, k) => join(column[2 * k], 2 * k + 1 < column.length ? column[2 * k + 1] : 0));
+  return Array.from({ length: Math.ceil(column.length / 2) }, (_, k) =>
+    join(column[2 * k], 2 * k + 1 < column.length ? column[2 * k + 1] : 0),
+  );
 }

@@ -31,15 +31,22 @@ export class Stream {
 
   private connect(): EventSource {
     const source = this.open();
-    source.addEventListener('open', () => { this.state('connected'); });
+    source.addEventListener('open', () => {
+      this.state('connected');
+    });
     source.addEventListener('error', () => {
       if (this.closed) return;
       this.state('lost');
       // The browser tries again by itself, unless the answer was no stream at all.
-      if (source.readyState === EventSource.CLOSED) this.timer = setTimeout(() => { this.retry(); }, againAfterMs);
+      if (source.readyState === EventSource.CLOSED)
+        this.timer = setTimeout(() => {
+          this.retry();
+        }, againAfterMs);
     });
     for (const [name, handle] of Object.entries(this.handlers)) {
-      source.addEventListener(name, (event: MessageEvent<string>) => { handle(JSON.parse(event.data)); });
+      source.addEventListener(name, (event: MessageEvent<string>) => {
+        handle(JSON.parse(event.data));
+      });
     }
     return source;
   }
