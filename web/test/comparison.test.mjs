@@ -43,3 +43,24 @@ test('a link direction is chosen for all charts', async () => {
   assert.notEqual(await picture(page.tab, 'Delivered'), before);
   quiet(page);
 });
+
+test('one run in each group: differences without intervals', async () => {
+  const document = comparison();
+  document.runs = [document.runs[0], document.runs[5]];
+  document.comparison.groups.forEach((group, index) => {
+    group.runs = [index];
+  });
+  for (const measure of document.comparison.measures) {
+    for (const one of measure.difference) {
+      delete one.low;
+      delete one.high;
+      one.confident = false;
+    }
+  }
+  const pair = await open(on, await stored('pair.html', await filled(document)));
+  assert.equal(await pair.tab.locator('.difference circle').count(), 8);
+  assert.equal(await pair.tab.locator('.difference .interval').count(), 0);
+  assert.match(await pair.tab.locator('#comparison').innerText(), /at least two runs/);
+  quiet(pair);
+  await pair.close();
+});

@@ -87,13 +87,27 @@ test('pause holds the range, the whole run shows all of it', async () => {
   assert.match(await shown(), /^0\.000 s – 12\.000 s/);
 });
 
-test('a sample twice counts once, a late part of a bin is not shown', async () => {
-  run(1);
-  run(1);
-  run(1, 102);
+test('a sample or an event that comes twice counts once', async () => {
+  const bytes = 12_500_000;
+  const lanes = [[0, bytes, bytes, bytes, 9000, 0, 0, 0, 0, 1000]];
+  const mark = {
+    at_ns: 10_050_000_000,
+    event: 'x',
+    kind: 'other',
+    text: 'once',
+    links: [],
+    nodes: [],
+  };
+  for (const at of [10.1, 10.1, 10.2]) {
+    server.push('sample', { at_ns: at * 1e9, window_ns: 1e8, lanes: at === 10.1 ? lanes : [] });
+  }
+  server.push('event', mark);
+  server.push('event', mark);
   await tab.locator('.live-clock', { hasText: '10.2 s' }).waitFor();
   await tab.getByRole('radio', { name: 'Whole run' }).check();
-  assert.match(await tab.locator('#timelines .legend').first().innerText(), /delivered max/);
+  await settled(tab);
+  assert.match(await tab.locator('#timelines .legend').first().innerText(), /max 1 Gbit/);
+  assert.equal(await tab.locator('#events tbody tr', { hasText: 'once' }).count(), 1);
 });
 
 test('sliders and fields of a link send on release, shown as commands to copy', async () => {

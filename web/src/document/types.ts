@@ -238,8 +238,9 @@ export interface Difference {
   group: number;
   against: number;
   mean: number;
-  low: number;
-  high: number;
+  /** Absent where a group has one run only. */
+  low?: number;
+  high?: number;
   confident: boolean;
 }
 

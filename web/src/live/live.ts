@@ -120,12 +120,20 @@ export class LiveRun {
       this.services.draw(this.store.status?.services || []);
       this.markNodes();
     });
-    frames.ask('series', 'marks');
+    for (const { node, program, stream, head, tail } of this.store.run.outputs) {
+      this.output.add({
+        node,
+        program,
+        stream,
+        text: tail === undefined ? head : `${head}\n…\n${tail}`,
+      });
+    }
+    frames.ask('series', 'marks', 'output');
   }
 
   private listen(id: string): Stream {
     return new Stream(
-      () => this.api.stream(id, this.store.elapsedNs),
+      () => this.api.stream(id, this.store.sampledNs),
       {
         sample: (data) => {
           this.store.sample(data as Sample);

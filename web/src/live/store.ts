@@ -15,12 +15,15 @@ const columns = [...sums, ...maxima];
 
 /** Beyond so many bins two become one, so that a run of days does not fill memory. */
 const binsAtMost = 6000;
+const recentEvents = 200;
 
 export class LiveStore {
   readonly view: RunView;
   status: Status | undefined;
   links: LaneProperties[] = [];
   elapsedNs: number;
+  /** What is known without a gap: what comes after it is asked for again. */
+  sampledNs: number;
   private readonly totals: LaneSeries = emptyLane();
   /** Bins that have been begun; the last one may not be complete yet. */
   private begun: number;
@@ -29,6 +32,7 @@ export class LiveStore {
     const { series } = run;
     this.begun = series.bins;
     this.elapsedNs = run.elapsed_ns;
+    this.sampledNs = run.elapsed_ns;
     extend(this.totals, this.begun);
     series.lanes = run.lanes.map((_, index) =>
       complete(series.lanes.at(index) ?? undefined, this.begun),
@@ -40,7 +44,8 @@ export class LiveStore {
   /** Adds a sample; one that is known already is left out. */
   sample(sample: Sample): void {
     const { series } = this.run;
-    if (sample.at_ns <= this.elapsedNs && sample.at_ns <= series.bins * series.step_ns) return;
+    if (sample.at_ns <= this.sampledNs) return;
+    this.sampledNs = sample.at_ns;
     const bin = Math.max(0, Math.floor((sample.at_ns - sample.window_ns / 2) / series.step_ns));
     this.grow(bin + 1);
     for (const values of sample.lanes) this.lane(values, bin);
@@ -54,7 +59,10 @@ export class LiveStore {
     if (this.begun > binsAtMost) this.halve();
   }
 
+  /** Adds an event; a stream that begins anew may send one twice. */
   mark(mark: Mark): void {
+    const newest = this.run.events.slice(-recentEvents);
+    if (newest.some((one) => one.at_ns === mark.at_ns && one.text === mark.text)) return;
     this.run.events.push(mark);
     this.elapsedNs = Math.max(this.elapsedNs, mark.at_ns);
   }

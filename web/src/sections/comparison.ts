@@ -111,12 +111,14 @@ export function comparison(document: Document): Section | null {
 }
 
 function introduction(given: Comparison, rows: Row[]): string {
-  const tested = rows.filter((row) => row.difference);
-  if (!tested.length)
-    return 'Intervals need at least two runs in each group: repeat with `windtunnel run --repeat`.';
+  const tested = rows.filter((row) => ends(row));
+  const against = `Dots are differences of means against ${given.groups[0].name}, as a share of its mean`;
+  if (!tested.length) {
+    return `${against}. There are no confidence intervals: they need at least two runs in each group (windtunnel run --repeat 10).`;
+  }
   const sure = tested.filter((row) => row.difference?.confident).length;
   return (
-    `Dots are differences of means against ${given.groups[0].name}, as a share of its mean; lines are 95 % confidence intervals (Welch). ` +
+    `${against}; lines are 95 % confidence intervals (Welch). ` +
     `${grouped(sure)} of ${grouped(tested.length)} differences are confident: their interval does not contain zero. With many measures, one in twenty may be so without any cause.`
   );
 }
@@ -191,7 +193,7 @@ function measures(given: Comparison, rows: Row[]): HTMLElement {
       {
         title: '95 % interval',
         numeric: true,
-        value: ({ difference }) => difference?.low,
+        value: (row) => ends(row)?.[0],
         cell: interval,
       },
       {
@@ -237,23 +239,28 @@ function signed(row: Row): string {
   return `${plus}${inUnit(difference.mean, measure.unit)}${share === undefined ? '' : ` (${plus}${percent(share)})`}`;
 }
 
-function interval({ difference, measure }: Row): string {
-  return difference
-    ? `${inUnit(difference.low, measure.unit)} … ${inUnit(difference.high, measure.unit)}`
-    : '–';
+/** The ends of the interval of a difference. */
+function ends({ difference }: Row): [number, number] | undefined {
+  if (difference?.low === undefined || difference.high === undefined) return undefined;
+  return [difference.low, difference.high];
+}
+
+function interval(row: Row): string {
+  const found = ends(row);
+  return found ? found.map((end) => inUnit(end, row.measure.unit)).join(' … ') : '–';
 }
 
 /** What the axis of all rows reaches to: most intervals fit, the rest has arrows. */
 function widest(rows: Row[]): number {
-  const ends = rows
+  const reaches = rows
     .flatMap((row) => {
       const of = base(row);
-      return row.difference && of
-        ? [Math.max(Math.abs(row.difference.low), Math.abs(row.difference.high)) / of]
-        : [];
+      if (!row.difference || !of) return [];
+      const values = ends(row) || [row.difference.mean];
+      return [Math.max(...values.map(Math.abs)) / of];
     })
     .sort((a, b) => a - b);
-  const end = ends[Math.floor(ends.length * 0.9)] || ends[ends.length - 1] || 1;
+  const end = reaches[Math.floor(reaches.length * 0.9)] || reaches[reaches.length - 1] || 1;
   const steps = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10];
   return steps.find((step) => step >= end) ?? 10;
 }
@@ -268,7 +275,6 @@ function plot(row: Row, extent: number) {
   const x = (value: number) =>
     size.width / 2 + Math.max(-1, Math.min(1, value / of / extent)) * half;
   const y = size.height / 2;
-  const [low, high] = [x(difference.low), x(difference.high)];
   return svg(
     'svg',
     {
@@ -278,17 +284,23 @@ function plot(row: Row, extent: number) {
       'aria-label': `${signed(row)}, interval ${interval(row)}${difference.confident ? ', confident' : ''}`,
     },
     svg('line', { class: 'zero', x1: size.width / 2, x2: size.width / 2, y1: 0, y2: size.height }),
-    svg('line', { class: 'interval', x1: low, x2: Math.max(low + 1, high), y1: y, y2: y }),
-    outside(difference.low, of, extent)
-      ? svg('path', { class: 'beyond', d: `M${low - 5},${y}l6,-4v8z` })
-      : null,
-    outside(difference.high, of, extent)
-      ? svg('path', { class: 'beyond', d: `M${high + 5},${y}l-6,-4v8z` })
-      : null,
+    whiskers(ends(row), x, y, of * extent),
     svg('circle', { cx: x(difference.mean), cy: y, r: 4 }),
   );
 }
 
-function outside(value: number, of: number, extent: number): boolean {
-  return Math.abs(value) / of > extent;
+/** The line of an interval, with a tip where it reaches beyond the axis. */
+function whiskers(
+  interval: [number, number] | undefined,
+  x: (value: number) => number,
+  y: number,
+  most: number,
+): Child {
+  if (!interval) return null;
+  const [low, high] = interval.map(x);
+  return [
+    svg('line', { class: 'interval', x1: low, x2: Math.max(low + 1, high), y1: y, y2: y }),
+    interval[0] < -most ? svg('path', { class: 'beyond', d: `M${low - 5},${y}l6,-4v8z` }) : null,
+    interval[1] > most ? svg('path', { class: 'beyond', d: `M${high + 5},${y}l-6,-4v8z` }) : null,
+  ];
 }
