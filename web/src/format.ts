@@ -6,7 +6,12 @@ const none = '–';
 export function si(value: number | null | undefined, unit: string): string {
   if (value === null || value === undefined || !Number.isFinite(value)) return none;
   const size = Math.abs(value);
-  const steps: [number, string][] = [[1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']];
+  const steps: [number, string][] = [
+    [1e12, 'T'],
+    [1e9, 'G'],
+    [1e6, 'M'],
+    [1e3, 'k'],
+  ];
   for (const [factor, prefix] of steps) {
     if (size >= factor * 0.9995) return `${digits(value / factor)} ${prefix}${unit}`;
   }
@@ -58,7 +63,9 @@ export function digits(value: number): string {
 /** A whole number with thin spaces: `328 799`. */
 export function grouped(value: number | null | undefined): string {
   if (value === null || value === undefined || !Number.isFinite(value)) return none;
-  return String(Math.round(value)).replace('-', '−').replace(/\B(?=(\d{3})+(?!\d))/g, '\u202f');
+  return String(Math.round(value))
+    .replace('-', '−')
+    .replace(/\B(?=(\d{3})+(?!\d))/g, '\u202f');
 }
 
 export function percent(share: number | null | undefined): string {
@@ -73,7 +80,8 @@ export function plural(count: number, one: string, many = `${one}s`): string {
 /** A value of a measure in its unit. */
 export function inUnit(value: number | null | undefined, unit: string): string {
   if (unit === 'ns') return ns(value);
-  if (unit === '1' || unit === '') return value === null || value === undefined ? none : digits(value);
+  if (unit === '1' || unit === '')
+    return value === null || value === undefined ? none : digits(value);
   return si(value, unit);
 }
 
@@ -83,7 +91,15 @@ export function moment(unixSeconds: number): string {
 }
 
 const rateUnits: Record<string, number> = {
-  bit: 1, kbit: 1e3, mbit: 1e6, gbit: 1e9, tbit: 1e12, bps: 8, kbps: 8e3, mbps: 8e6, gbps: 8e9,
+  bit: 1,
+  kbit: 1e3,
+  mbit: 1e6,
+  gbit: 1e9,
+  tbit: 1e12,
+  bps: 8,
+  kbps: 8e3,
+  mbps: 8e6,
+  gbps: 8e9,
 };
 
 /** `10mbit` of a scenario file in bit/s. */
@@ -94,7 +110,15 @@ export function parseRate(text: unknown): number | undefined {
   return found && unit ? Number(found[1]) * unit : undefined;
 }
 
-const timeUnits: Record<string, number> = { ns: 1, us: 1e3, µs: 1e3, ms: 1e6, s: 1e9, min: 60e9, h: 3600e9 };
+const timeUnits: Record<string, number> = {
+  ns: 1,
+  us: 1e3,
+  µs: 1e3,
+  ms: 1e6,
+  s: 1e9,
+  min: 60e9,
+  h: 3600e9,
+};
 
 /** `20ms` of a scenario file in nanoseconds. */
 export function parseTime(text: unknown): number | undefined {

@@ -29,19 +29,36 @@ export function report(document: Document): Section[] {
 function single(document: Document, view: RunView): Section[] {
   const timeline = new Timeline(view.endS);
   timeline.marks = view.run.events;
-  if (view.run.events.filter((mark) => mark.kind === 'late').length > 100) timeline.hidden.add('late');
+  if (view.run.events.filter((mark) => mark.kind === 'late').length > 100)
+    timeline.hidden.add('late');
   const shared = context(document, view, timeline);
   const { run } = view;
   return there([
-    verdict(document, view), topology(shared), timelines(shared), events(shared), expectations(run), links(shared),
-    distributions(view), programs(run), services(shared), limits(shared), flows(run), requests(run), modulation(run),
+    verdict(document, view),
+    topology(shared),
+    timelines(shared),
+    events(shared),
+    expectations(run),
+    links(shared),
+    distributions(view),
+    programs(run),
+    services(shared),
+    limits(shared),
+    flows(run),
+    requests(run),
+    modulation(run),
   ]);
 }
 
 function several(document: Document, views: RunView[]): Section[] {
   const timeline = new Timeline(Math.max(...views.map((view) => view.endS)));
   const shared = context(document, views[0], timeline);
-  return there([comparedRuns(document), comparison(document), overlay(document, views, shared), topology(shared)]);
+  return there([
+    comparedRuns(document),
+    comparison(document),
+    overlay(document, views, shared),
+    topology(shared),
+  ]);
 }
 
 function there(all: (Section | null)[]): Section[] {

@@ -24,7 +24,13 @@ export function drawMarks(u: uPlot, timeline: Timeline): void {
   ctx.restore();
 }
 
-function drawMark(ctx: CanvasRenderingContext2D, kind: MarkKind, x: number, bbox: uPlot.BBox, ratio: number): void {
+function drawMark(
+  ctx: CanvasRenderingContext2D,
+  kind: MarkKind,
+  x: number,
+  bbox: uPlot.BBox,
+  ratio: number,
+): void {
   const strong = kind === 'fault' || kind === 'change';
   ctx.strokeStyle = ctx.fillStyle = colour(`mark-${kind}`);
   ctx.globalAlpha = strong ? 0.75 : 0.4;
@@ -45,14 +51,19 @@ function drawMark(ctx: CanvasRenderingContext2D, kind: MarkKind, x: number, bbox
 
 /** The marks near a place of a chart, in pixels of the style sheet. */
 export function marksNear(u: uPlot, timeline: Timeline, left: number): Mark[] {
-  return timeline.visibleMarks().filter((mark) => Math.abs(u.valToPos(mark.at_ns / 1e9, 'x') - left) <= 5);
+  return timeline
+    .visibleMarks()
+    .filter((mark) => Math.abs(u.valToPos(mark.at_ns / 1e9, 'x') - left) <= 5);
 }
 
 export function markLines(marks: Mark[]): HTMLElement {
   const shown = marks.slice(0, 8);
   return h(
-    'ul', { class: 'mark-lines' },
-    shown.map((mark) => h('li', { class: `mark mark-${mark.kind}` }, h('b', null, at(mark.at_ns)), ' ', mark.text)),
+    'ul',
+    { class: 'mark-lines' },
+    shown.map((mark) =>
+      h('li', { class: `mark mark-${mark.kind}` }, h('b', null, at(mark.at_ns)), ' ', mark.text),
+    ),
     marks.length > shown.length ? h('li', null, `and ${marks.length - shown.length} more`) : null,
   );
 }

@@ -17,7 +17,13 @@ export const steps: uPlot.Series.PathBuilder = (u, series, first, last) => {
   const xs = u.data[0];
   const ys = u.data[series] as (number | null | undefined)[];
   const scale = u.series[series].scale || 'y';
-  const pen: Pen = { stroke: new Path2D(), fill: new Path2D(), base: u.bbox.top + u.bbox.height, y: 0, held: 0 };
+  const pen: Pen = {
+    stroke: new Path2D(),
+    fill: new Path2D(),
+    base: u.bbox.top + u.bbox.height,
+    y: 0,
+    held: 0,
+  };
   const toX = (value: number) => Math.round(u.valToPos(value, 'x', true));
   const toY = (value: number) => Math.round(u.valToPos(value, scale, true) * 2) / 2;
   let k = Math.max(0, first - 1);

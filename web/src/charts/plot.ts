@@ -16,6 +16,8 @@ export interface Line {
   aside?: boolean;
   format?: (value: number) => string;
   hidden?: boolean;
+  /** Lines of the same group have one entry in the legend. */
+  group?: string;
 }
 
 interface Legend {
@@ -33,28 +35,52 @@ export class Plot {
   readonly tools = h('span', { class: 'chart-tools' });
   u: uPlot | undefined;
   visible = true;
+  /** Called when the chart has come into view. */
+  shown: (() => void) | undefined;
   private readonly legend = h('ul', { class: 'legend' });
   private readonly summary = h('p', { class: 'unseen', id: freshId('summary') });
   private items: Legend[] = [];
+  /** Lines of each entry of the legend. */
+  entries: number[][] = [];
   private lines: Line[] = [];
   private readonly heading: HTMLElement;
 
   /** `make` draws the chart; it is called when there is a size, and when lines have changed. */
-  constructor(title: string, private readonly make: (plot: Plot) => uPlot, private readonly heightRem = 11) {
+  constructor(
+    title: string,
+    private readonly make: (plot: Plot) => uPlot,
+    private readonly heightRem = 11,
+  ) {
     const id = freshId('chart');
     this.heading = h('h3', { id }, title);
     this.stage = h('div', {
-      class: 'stage', tabindex: 0, role: 'application', 'aria-roledescription': 'chart',
-      'aria-labelledby': id, 'aria-describedby': this.summary.id,
+      'class': 'stage',
+      'tabindex': 0,
+      'role': 'application',
+      'aria-roledescription': 'chart',
+      'aria-labelledby': id,
+      'aria-describedby': this.summary.id,
     });
     this.stage.style.height = `${heightRem}rem`;
     this.element = h(
-      'figure', { class: 'chart' },
-      h('figcaption', null, h('div', { class: 'chart-head' }, this.heading, this.tools, this.when), this.legend),
-      this.stage, this.summary,
+      'figure',
+      { class: 'chart' },
+      h(
+        'figcaption',
+        null,
+        h('div', { class: 'chart-head' }, this.heading, this.tools, this.when),
+        this.legend,
+      ),
+      this.stage,
+      this.summary,
     );
-    new ResizeObserver(() => { this.fit(); }).observe(this.stage);
-    new IntersectionObserver((seen) => { this.visible = seen[seen.length - 1].isIntersecting; }).observe(this.stage);
+    new ResizeObserver(() => {
+      this.fit();
+    }).observe(this.stage);
+    new IntersectionObserver((seen) => {
+      this.visible = seen[seen.length - 1].isIntersecting;
+      if (this.visible) this.shown?.();
+    }).observe(this.stage);
     plots.add(this);
     if (!watchesTheme) onTheme(redrawAll);
     watchesTheme = true;
@@ -67,12 +93,13 @@ export class Plot {
   /** New lines: the legend is made anew and the chart as well. */
   setLines(lines: Line[], toggles: boolean): void {
     this.lines = lines;
-    this.items = lines.map((line, index) => this.legendItem(line, index, toggles));
+    this.entries = grouped(lines);
+    this.items = this.entries.map((entry) => this.legendItem(entry, toggles));
     this.legend.replaceChildren(...this.items.map((one) => one.item));
     this.remake();
   }
 
-  /** The values beside the names. */
+  /** The values beside the names, one for each entry. */
   values(texts: string[]): void {
     texts.forEach((text, index) => {
       const item = this.items[index] as Legend | undefined;
@@ -97,7 +124,10 @@ export class Plot {
   }
 
   get size(): { width: number; height: number } {
-    return { width: Math.max(120, Math.floor(this.stage.clientWidth)), height: Math.max(80, Math.floor(this.heightRem * rem())) };
+    return {
+      width: Math.max(120, Math.floor(this.stage.clientWidth)),
+      height: Math.max(80, Math.floor(this.heightRem * rem())),
+    };
   }
 
   private fit(): void {
@@ -107,18 +137,42 @@ export class Plot {
     else if (this.u.width !== width || this.u.height !== height) this.u.setSize({ width, height });
   }
 
-  private legendItem(line: Line, index: number, toggles: boolean): Legend {
+  private legendItem(entry: number[], toggles: boolean): Legend {
     const value = h('b');
-    const swatch = h('i', { class: line.dash ? 'swatch dashed' : 'swatch', style: { '--c': `var(--${line.colour})` } });
-    if (!toggles) return { value, item: h('li', null, swatch, line.label, ' ', value) };
-    const control = button('', () => {
-      line.hidden = !line.hidden;
-      control.setAttribute('aria-pressed', String(!line.hidden));
-      this.u?.setSeries(index + 1, { show: !line.hidden });
-    }, { class: 'legend-toggle', 'aria-pressed': String(!line.hidden), title: 'Show or hide' });
-    control.append(swatch, line.label, ' ', value);
+    const line = this.lines[entry[0]];
+    const name = entryLabel(this.lines, entry);
+    const swatch = h('i', {
+      class: line.dash ? 'swatch dashed' : 'swatch',
+      style: { '--c': `var(--${line.colour})` },
+    });
+    if (!toggles) return { value, item: h('li', null, swatch, name, ' ', value) };
+    const control = button(
+      '',
+      () => {
+        line.hidden = !line.hidden;
+        control.setAttribute('aria-pressed', String(!line.hidden));
+        for (const index of entry) this.u?.setSeries(index + 1, { show: !line.hidden });
+      },
+      { 'class': 'legend-toggle', 'aria-pressed': String(!line.hidden), 'title': 'Show or hide' },
+    );
+    control.append(swatch, name, ' ', value);
     return { value, item: h('li', null, control) };
   }
+}
+
+/** Indices of lines by their group; a line without one is by itself. */
+function grouped(lines: Line[]): number[][] {
+  const entries = new Map<string, number[]>();
+  lines.forEach((line, index) => {
+    const key = line.group === undefined ? `line ${index}` : `group ${line.group}`;
+    entries.set(key, [...(entries.get(key) || []), index]);
+  });
+  return [...entries.values()];
+}
+
+export function entryLabel(lines: Line[], entry: number[]): string {
+  const { group, label } = lines[entry[0]];
+  return group !== undefined && entry.length > 1 ? `${group} (${entry.length} runs)` : label;
 }
 
 function redrawAll(): void {

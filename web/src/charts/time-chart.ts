@@ -5,7 +5,17 @@ import { announce } from '../dom/element';
 import { rem } from '../theme/theme';
 import { drawMarks, markLines, marksNear } from './marks';
 import { steps } from './paths';
-import { axis, Plot, seriesOf, type Line } from './plot';
+import { axis, entryLabel, Plot, seriesOf, type Line } from './plot';
+import {
+  clock,
+  decades,
+  label,
+  largest,
+  logRange,
+  stacked,
+  wholeSteps,
+  type Column,
+} from './scales';
 import { hideTooltip, showTooltip } from './tooltip';
 import type { Timeline } from './timeline';
 
@@ -14,11 +24,10 @@ export interface TimeOptions {
   format: (value: number) => string;
   log?: boolean;
   stacked?: boolean;
+  /** Only whole numbers on the axis. */
+  whole?: boolean;
   heightRem?: number;
 }
-
-/** A column of values, one for each bin. */
-export type Column = ArrayLike<number | null>;
 
 /** What a chart shows: begins of bins with the end of the last one, and a column for each line. */
 export interface TimeData {
@@ -32,15 +41,30 @@ export class TimeChart {
   private data: TimeData = { times: [0, 1], lines: [], columns: [] };
   private pointed: number | undefined;
   private signature = '';
+  private stale = false;
   private readonly watching: (() => void)[];
 
-  constructor(private readonly options: TimeOptions, private readonly timeline: Timeline) {
+  constructor(
+    private readonly options: TimeOptions,
+    private readonly timeline: Timeline,
+  ) {
     this.plot = new Plot(options.title, () => this.make(), options.heightRem);
-    this.plot.stage.addEventListener('keydown', (event) => { this.key(event); });
+    this.plot.shown = () => {
+      if (this.stale) this.apply();
+    };
+    this.plot.stage.addEventListener('keydown', (event) => {
+      this.key(event);
+    });
     this.watching = [
-      timeline.onRange(() => { this.rangeChanged(); }),
-      timeline.onMarks(() => { this.plot.u?.redraw(false); }),
-      timeline.onCursor((seconds, from) => { if (from !== this) this.follow(seconds); }),
+      timeline.onRange(() => {
+        this.rangeChanged();
+      }),
+      timeline.onMarks(() => {
+        this.plot.u?.redraw(false);
+      }),
+      timeline.onCursor((seconds, from) => {
+        if (from !== this) this.follow(seconds);
+      }),
     ];
   }
 
@@ -57,6 +81,19 @@ export class TimeChart {
   /** New data; the chart is made anew only where its lines are others. */
   set(data: TimeData): void {
     this.data = data;
+    if (this.waits()) return;
+    this.apply();
+  }
+
+  /** Whether nothing needs to be drawn before the chart is seen. */
+  private waits(): boolean {
+    this.stale = this.timeline.lazy && !this.plot.visible;
+    return this.stale;
+  }
+
+  private apply(): void {
+    const { data } = this;
+    this.stale = false;
     const signature = JSON.stringify(data.lines);
     if (signature !== this.signature) {
       this.signature = signature;
@@ -80,43 +117,66 @@ export class TimeChart {
     const lines = options.stacked ? [...this.data.lines].reverse() : this.data.lines;
     return {
       ...this.plot.size,
-      padding: [Math.round(rem() * 0.6), Math.round(rem() * 0.6), 0, 0],
+      padding: [Math.round(rem() * 0.6), Math.round(rem() * 1.2), 0, 0],
       legend: { show: false },
       scales: {
         x: { time: false, auto: false },
-        y: options.log ? { distr: 3, range: logRange } : { range: (_u, _min, max) => this.linearRange(max) },
+        y: options.log
+          ? { distr: 3, range: logRange }
+          : { range: (_u, _min, max) => this.linearRange(max) },
       },
       axes: [
-        axis({ values: (_u, splits) => splits.map((s) => clock(s, splits)), space: rem() * 4.5, size: rem() * 2 }),
-        axis({ size: rem() * 5.4, space: rem() * 2, values: (_u, splits) => splits.map((v) => label(v, options.format)) }),
+        axis({
+          values: (_u, splits) => splits.map((s) => clock(s, splits)),
+          space: rem() * 4.5,
+          size: rem() * 2,
+        }),
+        axis({
+          size: rem() * 5.4,
+          space: rem() * 2,
+          splits: options.log ? decades : undefined,
+          incrs: options.whole ? wholeSteps : undefined,
+          values: (_u, splits) => splits.map((v) => label(v, options.format)),
+        }),
       ],
       series: [{}, ...lines.map((line) => seriesOf(line, steps))],
       cursor: {
         y: false,
         points: { show: false },
         drag: { x: true, y: false, setScale: false, dist: 4 },
-        dataIdx: (u, _series, closest, x) => (u.data[0][closest] > x ? Math.max(0, closest - 1) : closest),
-        bind: { dblclick: () => () => { timeline.reset(); return null; } },
+        dataIdx: (u, _series, closest, x) =>
+          u.data[0][closest] > x ? Math.max(0, closest - 1) : closest,
+        bind: {
+          dblclick: () => () => {
+            timeline.reset();
+            return null;
+          },
+        },
       },
       hooks: {
-        draw: [(u) => { drawMarks(u, timeline); }],
-        setSelect: [(u) => { this.selected(u); }],
-        setCursor: [(u) => { this.moved(u); }],
+        draw: [
+          (u) => {
+            drawMarks(u, timeline);
+          },
+        ],
+        setSelect: [
+          (u) => {
+            this.selected(u);
+          },
+        ],
+        setCursor: [
+          (u) => {
+            this.moved(u);
+          },
+        ],
       },
     };
   }
 
-  /** Data for uPlot; sums from below where lines are stacked, so that the highest comes first. */
   private aligned(): uPlot.AlignedData {
     const { times, columns } = this.data;
-    const bins = times.length - 1;
-    if (!this.options.stacked) return [times, ...columns] as unknown as uPlot.AlignedData;
-    const sums: number[][] = [];
-    for (const column of columns) {
-      const below = sums[sums.length - 1] as number[] | undefined;
-      sums.push(Array.from({ length: bins }, (_, k) => (below?.[k] || 0) + (column[k] || 0)));
-    }
-    return [times, ...sums.reverse()] as unknown as uPlot.AlignedData;
+    const shown = this.options.stacked ? stacked(columns, times.length - 1) : columns;
+    return [times, ...shown] as unknown as uPlot.AlignedData;
   }
 
   private linearRange(max: number | null): [number, number] {
@@ -130,6 +190,7 @@ export class TimeChart {
   }
 
   private rangeChanged(): void {
+    if (this.waits()) return;
     const [min, max] = this.timeline.range;
     this.plot.u?.setScale('x', { min, max });
     if (this.pointed === undefined) this.showValues();
@@ -152,7 +213,8 @@ export class TimeChart {
     this.point(u.posToVal(left, 'x'));
     const near = marksNear(u, this.timeline, left);
     const place = u.over.getBoundingClientRect();
-    if (near.length) showTooltip(place.left + left, place.top + (u.cursor.top ?? 0), markLines(near));
+    if (near.length)
+      showTooltip(place.left + left, place.top + (u.cursor.top ?? 0), markLines(near));
     else hideTooltip();
   }
 
@@ -193,66 +255,54 @@ export class TimeChart {
     const next = Math.min(until, Math.max(from, before + direction * width));
     this.follow(next);
     this.timeline.point(next, this);
-    announce(`${at(next * 1e9)}: ${this.data.lines.map((line, k) => `${line.label} ${this.valueAt(k, this.bin(next))}`).join(', ')}`);
+    announce(
+      `${at(next * 1e9)}: ${this.plot.entries.map((entry) => `${entryLabel(this.data.lines, entry)} ${this.text(entry, (line) => this.data.columns[line][this.bin(next)])}`).join(', ')}`,
+    );
   }
 
   private bin(seconds: number): number {
     const { times } = this.data;
-    return Math.min(times.length - 2, Math.max(0, Math.floor((seconds - times[0]) / (times[1] - times[0] || 1) + 1e-9)));
+    let [low, high] = [0, Math.max(0, times.length - 2)];
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      if (times[middle] <= seconds + 1e-9) low = middle;
+      else high = middle - 1;
+    }
+    return low;
   }
 
-  private valueAt(line: number, bin: number): string {
-    const value = this.data.columns[line][bin];
-    const format = this.data.lines[line].format || this.options.format;
-    return value === null || !Number.isFinite(value) ? '–' : format(value);
+  /** The value of a line, or the least and largest of all lines of a legend's entry. */
+  private text(entry: number[], value: (line: number) => number | null | undefined): string {
+    const values = entry
+      .map(value)
+      .filter((v): v is number => v !== null && v !== undefined && Number.isFinite(v));
+    if (!values.length) return '–';
+    const format = this.data.lines[entry[0]].format || this.options.format;
+    const [low, high] = [format(Math.min(...values)), format(Math.max(...values))];
+    return low === high ? low : `${low} … ${high}`;
   }
 
   private showValues(): void {
     const { lines, times, columns } = this.data;
+    const entries = this.plot.entries;
     if (this.pointed === undefined) {
       const [from, until] = this.timeline.range.map((seconds) => this.bin(seconds));
-      const texts = columns.map((column, k) => {
-        const most = largest(column, from, until + 1);
-        return most === -Infinity ? '–' : `${lines[k].aside ? '' : 'max '}${(lines[k].format || this.options.format)(most)}`;
+      const texts = entries.map((entry) => {
+        const most = this.text(entry, (line) => largest(columns[line], from, until + 1));
+        return lines[entry[0]].aside || most === '–' ? most : `max ${most}`;
       });
       this.plot.values(texts);
       this.plot.when.textContent = '';
-      this.plot.describe(`${lines.map((line, k) => `${line.label}: ${texts[k]}`).join('; ')}. ${keysHelp}`);
+      this.plot.describe(
+        `${entries.map((entry, k) => `${entryLabel(lines, entry)}: ${texts[k]}`).join('; ')}. ${keysHelp}`,
+      );
     } else {
       const bin = this.bin(this.pointed);
-      this.plot.values(columns.map((_, k) => this.valueAt(k, bin)));
+      this.plot.values(entries.map((entry) => this.text(entry, (line) => columns[line][bin])));
       this.plot.when.textContent = at(times[bin] * 1e9);
     }
   }
 }
 
-const keysHelp = 'Arrow keys move the cursor, Shift with arrow keys moves the range, plus and minus zoom, 0 shows the whole run.';
-
-function largest(column: Column, from: number, until: number): number {
-  let most = -Infinity;
-  for (let k = from; k < Math.min(until, column.length); k += 1) {
-    const value = column[k];
-    if (value !== null && value > most) most = value;
-  }
-  return most;
-}
-
-/** Whole powers of ten around the data. */
-function logRange(_u: uPlot, min: number | null, max: number | null): [number, number] {
-  const low = 10 ** Math.floor(Math.log10(min || 1e3));
-  const high = 10 ** Math.ceil(Math.log10((max || 1e6) * 1.01));
-  return [low, Math.max(high, low * 10)];
-}
-
-function label(value: number | null, format: (value: number) => string): string {
-  return value === null ? '' : format(value);
-}
-
-/** `12 s`; from two minutes on `2:05`, with as many decimals as the steps need. */
-function clock(seconds: number, splits: number[]): string {
-  const step = splits.length > 1 ? splits[1] - splits[0] : 1;
-  const decimals = step >= 1 ? 0 : Math.min(6, Math.ceil(-Math.log10(step) - 1e-9));
-  if (splits[splits.length - 1] < 120) return `${seconds.toFixed(decimals)} s`;
-  const m = Math.floor(seconds / 60 + 1e-9);
-  return `${m}:${Math.max(0, seconds - m * 60).toFixed(decimals).padStart(decimals ? decimals + 3 : 2, '0')}`;
-}
+const keysHelp =
+  'Arrow keys move the cursor, Shift with arrow keys moves the range, plus and minus zoom, 0 shows the whole run.';

@@ -3,13 +3,26 @@ import type { Mark, MarkKind } from '../document/types';
 
 export type Range = [number, number];
 
-export const markKinds: MarkKind[] = ['fault', 'change', 'service', 'limit', 'late', 'program', 'run', 'other'];
+export const markKinds: MarkKind[] = [
+  'fault',
+  'change',
+  'service',
+  'limit',
+  'late',
+  'program',
+  'run',
+  'other',
+];
 
 export class Timeline {
   full: Range;
   range: Range;
   marks: Mark[] = [];
   readonly hidden = new Set<MarkKind>();
+  /** Whether charts out of view wait until they are seen, as in live mode. */
+  lazy = false;
+  /** Called where a person chose the range. */
+  touched: ((whole: boolean) => void) | undefined;
   private readonly rangeWatchers = new Set<() => void>();
   private readonly markWatchers = new Set<() => void>();
   private readonly cursorWatchers = new Set<(seconds: number | undefined, from: unknown) => void>();
@@ -48,6 +61,7 @@ export class Timeline {
     const start = Math.min(Math.max(begin, from), end - width);
     if (start === this.range[0] && start + width === this.range[1]) return;
     this.range = [start, start + width];
+    this.touched?.(!this.zoomed);
     for (const watcher of this.rangeWatchers) watcher();
   }
 
@@ -93,5 +107,7 @@ export class Timeline {
 
 function watch<T>(watchers: Set<T>, watcher: T): () => void {
   watchers.add(watcher);
-  return () => { watchers.delete(watcher); };
+  return () => {
+    watchers.delete(watcher);
+  };
 }

@@ -23,5 +23,9 @@ export function hideTooltip(): void {
 
 /** Rows of names and values. */
 export function tooltipRows(rows: [string, Child][]): HTMLElement {
-  return h('dl', null, rows.map(([name, value]) => h('div', null, h('dt', null, name), h('dd', null, value))));
+  return h(
+    'dl',
+    null,
+    rows.map(([name, value]) => h('div', null, h('dt', null, name), h('dd', null, value))),
+  );
 }

@@ -28,7 +28,8 @@ export async function readDocument(element: HTMLElement): Promise<Document> {
   const json = encoding === 'deflate-base64' ? await inflate(text.trim()) : text;
   const read = JSON.parse(json) as Document;
   if (read.format !== 'windtunnel-report') throw new Error('the page has no report of windtunnel');
-  if (read.version !== 1) throw new Error(`version ${String(read.version)} of the report is not known to this page`);
+  if (read.version !== 1)
+    throw new Error(`version ${String(read.version)} of the report is not known to this page`);
   return read;
 }
 

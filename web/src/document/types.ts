@@ -86,7 +86,8 @@ export interface LaneSeries {
   dropped?: Record<string, number[]>;
 }
 
-export type MarkKind = 'run' | 'program' | 'fault' | 'change' | 'service' | 'late' | 'limit' | 'other';
+export type MarkKind =
+  'run' | 'program' | 'fault' | 'change' | 'service' | 'late' | 'limit' | 'other';
 
 export interface Mark {
   at_ns: number;
@@ -174,7 +175,16 @@ export interface Request {
   answered: number;
   parts: Part[];
   timeline: Part[];
-  losses: unknown[];
+  losses: Loss[];
+}
+
+export interface Loss {
+  sender: string;
+  offset: number;
+  sent_ns: number;
+  resent_ns: number;
+  notice: string;
+  dropped?: { lane?: { link: string; from: string; to: string }; reason?: string; at_ns?: number };
 }
 
 export interface Quantiles {
@@ -219,6 +229,8 @@ export interface Measure {
   direction?: string;
   values: (number | null)[][];
   mean: (number | null)[];
+  /** 95 % confidence intervals of the means. */
+  interval?: ([number, number] | null)[];
   difference?: Difference[];
 }
 
@@ -226,8 +238,9 @@ export interface Difference {
   group: number;
   against: number;
   mean: number;
-  low: number;
-  high: number;
+  /** Absent where a group has one run only. */
+  low?: number;
+  high?: number;
   confident: boolean;
 }
 

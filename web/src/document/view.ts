@@ -23,15 +23,29 @@ export interface RateStep {
   bits: number | undefined;
 }
 
-const sums = ['offered_bytes', 'delivered_bytes', 'delivered_wire_bytes', 'delivered_packets', 'marked_packets'] as const;
+const sums = [
+  'offered_bytes',
+  'delivered_bytes',
+  'delivered_wire_bytes',
+  'delivered_packets',
+  'marked_packets',
+] as const;
 const maxima = ['queue_max_packets', 'queue_max_bytes', 'lateness_max_ns'] as const;
 
 export class RunView {
   readonly results = new Map<string, LinkResult>();
+  /** Rates that were asked for since, by lane: what live mode knows. */
+  readonly changedRates = new Map<number, RateStep[]>();
   private whole: LaneSeries | undefined;
   private starts: number[] | undefined;
+  private readonly links = new Map<number, number>();
 
-  constructor(readonly run: Run) {
+  /** `totals`: the network's series where something else keeps them, as in live mode. */
+  constructor(
+    readonly run: Run,
+    totals?: LaneSeries,
+  ) {
+    this.whole = totals;
     for (const result of run.summary?.links || []) this.results.set(key(result), result);
   }
 
@@ -46,7 +60,10 @@ export class RunView {
 
   /** The begin of each bin, and the end of the last one, in seconds. */
   times(): number[] {
-    this.starts ||= Array.from({ length: this.run.series.bins + 1 }, (_, k) => k * this.stepS);
+    const { bins } = this.run.series;
+    if (this.starts?.length !== bins + 1 || this.starts[1] !== this.stepS) {
+      this.starts = Array.from({ length: bins + 1 }, (_, k) => k * this.stepS);
+    }
     return this.starts;
   }
 
@@ -61,7 +78,11 @@ export class RunView {
 
   /** The link that a lane belongs to. */
   linkOf(lane: number): number {
-    return this.run.map.links.findIndex((link) => link.lanes.includes(lane));
+    if (!this.links.size)
+      this.run.map.links.forEach(({ lanes }, index) => {
+        for (const one of lanes) this.links.set(one, index);
+      });
+    return this.links.get(lane) ?? -1;
   }
 
   /** All lanes together: sums of counts, maxima of maxima. */
@@ -73,14 +94,17 @@ export class RunView {
   /** The asked rate over time: a step for each phase of the run. */
   rates(index: number): RateStep[] {
     const phases = this.result(index)?.phases;
-    if (phases?.length) return phases.map((p) => ({ fromS: p.from_ns / 1e9, bits: parseRate(p.asked.rate) }));
-    return [{ fromS: 0, bits: this.rate(index) }];
+    if (phases?.length)
+      return phases.map((p) => ({ fromS: p.from_ns / 1e9, bits: parseRate(p.asked.rate) }));
+    return [{ fromS: 0, bits: this.rate(index) }, ...(this.changedRates.get(index) || [])];
   }
 
   /** The rate that was asked for when the run began. */
   rate(index: number): number | undefined {
-    const link = this.run.map.links.find((one) => one.lanes.includes(index));
-    const asked = link ? link.asked[link.lanes.indexOf(index)] : this.result(index)?.asked;
+    const link = this.run.map.links.at(this.linkOf(index));
+    const asked = link?.lanes.includes(index)
+      ? link.asked[link.lanes.indexOf(index)]
+      : this.result(index)?.asked;
     return parseRate(asked?.rate);
   }
 
@@ -91,20 +115,34 @@ export class RunView {
     const lane = this.lane(index);
     const seconds = Math.max(1e-9, (until - from) * this.stepS);
     const delivered = sum(lane.delivered_bytes, from, until);
-    const wire = lane.delivered_wire_bytes ? sum(lane.delivered_wire_bytes, from, until) : delivered;
-    const packets = sum(lane.delivered_packets, from, until);
-    const dropped = Object.values(lane.dropped || {}).reduce((all, column) => all + sum(column, from, until), 0);
+    const wire = lane.delivered_wire_bytes
+      ? sum(lane.delivered_wire_bytes, from, until)
+      : delivered;
+    const packets = lane.delivered_packets
+      ? sum(lane.delivered_packets, from, until)
+      : delivered / this.packetBytes(index);
+    const dropped = Object.values(lane.dropped || {}).reduce(
+      (all, column) => all + sum(column, from, until),
+      0,
+    );
     const allowed = this.allowed(index, from * this.stepS, until * this.stepS);
     return {
-      seconds, dropped,
-      offeredBits: sum(lane.offered_bytes, from, until) * 8 / seconds,
-      deliveredBits: delivered * 8 / seconds,
-      use: allowed ? wire * 8 / allowed : undefined,
+      seconds,
+      dropped,
+      offeredBits: (sum(lane.offered_bytes, from, until) * 8) / seconds,
+      deliveredBits: (delivered * 8) / seconds,
+      use: allowed ? (wire * 8) / allowed : undefined,
       droppedShare: dropped / Math.max(1, dropped + packets),
       latenessNs: most(lane.lateness_max_ns, from, until),
       queueMax: most(lane.queue_max_packets, from, until),
       active: packets > 0 || dropped > 0 || delivered > 0,
     };
+  }
+
+  /** Bytes of a packet, on average: for series of which packets were left out. */
+  private packetBytes(index: number): number {
+    const result = this.result(index);
+    return result?.delivered_packets ? result.delivered_bytes / result.delivered_packets : 1000;
   }
 
   /** Bits that the asked rate allowed in a span; absent where a part of it had no rate. */
@@ -136,7 +174,8 @@ export function addLane(all: LaneSeries, lane: LaneSeries, bins: number): void {
   for (const name of sums) addColumn(all[name] as number[], lane[name]);
   for (const name of maxima) {
     const [into, column] = [all[name] as number[], lane[name]];
-    if (column) for (let k = 0; k < column.length; k += 1) if (column[k] > into[k]) into[k] = column[k];
+    if (column)
+      for (let k = 0; k < column.length; k += 1) if (column[k] > into[k]) into[k] = column[k];
   }
   const dropped = (all.dropped ||= {});
   for (const [reason, column] of Object.entries(lane.dropped || {})) {

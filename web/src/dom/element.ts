@@ -42,7 +42,8 @@ function apply(element: HTMLElement | SVGElement, props?: Props | null): void {
       }
     } else if (name === 'style') {
       // By the object model: attributes of that name are refused by the policy of the page.
-      for (const [key, text] of Object.entries(value as Record<string, string>)) element.style.setProperty(key, text);
+      for (const [key, text] of Object.entries(value as Record<string, string>))
+        element.style.setProperty(key, text);
     } else {
       element.setAttribute(name, value === true ? '' : `${value as string | number}`);
     }

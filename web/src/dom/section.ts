@@ -1,5 +1,5 @@
 /** Sections of the page, with a heading that the navigation leads to. */
-import { h, type Child } from './element';
+import { freshId, h, type Child } from './element';
 
 export interface Section {
   id: string;
@@ -10,7 +10,7 @@ export interface Section {
 export function section(id: string, title: string, ...children: Child[]): Section {
   const element = h(
     'section',
-    { id, class: 'section', 'aria-labelledby': `${id}-title`, tabindex: -1 },
+    { id, 'class': 'section', 'aria-labelledby': `${id}-title`, 'tabindex': -1 },
     h('h2', { id: `${id}-title` }, title),
     children,
   );
@@ -24,8 +24,14 @@ export function absent(...children: Child[]): HTMLElement {
 
 /** A list of terms and values, left out where there is none. */
 export function facts(rows: [string, Child][]): HTMLElement {
-  const shown = rows.filter(([, value]) => value !== undefined && value !== null && value !== '' && value !== false);
-  return h('dl', { class: 'facts' }, shown.map(([term, value]) => h('div', null, h('dt', null, term), h('dd', null, value))));
+  const shown = rows.filter(
+    ([, value]) => value !== undefined && value !== null && value !== '' && value !== false,
+  );
+  return h(
+    'dl',
+    { class: 'facts' },
+    shown.map(([term, value]) => h('div', null, h('dt', null, term), h('dd', null, value))),
+  );
 }
 
 /** Brings an element into view and moves the focus to it. */
@@ -47,18 +53,27 @@ export function choices<T extends string>(
   chosen: T,
   change: (value: T) => void,
 ): HTMLElement {
-  const name = `choice-${label.replace(/\W+/g, '-')}-${options.length}-${Math.floor(performance.now() * 1000)}`;
+  const name = freshId('choice');
   return h(
     'div',
-    { class: 'choices', role: 'radiogroup', 'aria-label': label },
-    options.map((option) => h(
-      'label',
-      { class: 'choice' },
-      h('input', {
-        type: 'radio', name, value: option.value, checked: option.value === chosen,
-        on: { change: () => { change(option.value); } },
-      }),
-      h('span', null, option.label),
-    )),
+    { 'class': 'choices', 'role': 'radiogroup', 'aria-label': label },
+    options.map((option) =>
+      h(
+        'label',
+        { class: 'choice' },
+        h('input', {
+          type: 'radio',
+          name,
+          value: option.value,
+          checked: option.value === chosen,
+          on: {
+            change: () => {
+              change(option.value);
+            },
+          },
+        }),
+        h('span', null, option.label),
+      ),
+    ),
   );
 }

@@ -37,45 +37,82 @@ interface State<T> {
 }
 
 export function table<T>(options: TableOptions<T>): HTMLElement {
+  return changingTable(options).element;
+}
+
+/** A table whose rows change; what was sorted and filtered stays so. */
+export function changingTable<T>(options: TableOptions<T>): {
+  element: HTMLElement;
+  set: (rows: T[]) => void;
+} {
   const state: State<T> = {
-    options, body: h('tbody'), foot: h('p', { class: 'table-foot' }), heads: [],
-    sort: options.sort ? { column: options.sort.column, descending: Boolean(options.sort.descending) } : null,
-    words: '', all: false,
+    options,
+    body: h('tbody'),
+    foot: h('p', { class: 'table-foot' }),
+    heads: [],
+    sort: options.sort
+      ? { column: options.sort.column, descending: Boolean(options.sort.descending) }
+      : null,
+    words: '',
+    all: false,
   };
   state.heads = options.columns.map((column, index) => heading(state, column, index));
-  draw(state);
   const sheet = h(
-    'table', null,
+    'table',
+    null,
     h('caption', { class: 'unseen' }, options.caption),
     h('thead', null, h('tr', null, state.heads)),
     state.body,
   );
-  return h(
-    'div', { class: 'table' },
-    options.filter && options.rows.length > 5 ? filterField(state) : null,
-    h('div', { class: 'table-scroll', role: 'region', 'aria-label': options.caption, tabindex: 0 }, sheet),
-    state.foot,
-  );
+  const filter = options.filter ? filterField(state) : null;
+  const set = (rows: T[]) => {
+    options.rows = rows;
+    if (filter) {
+      filter.hidden = rows.length <= 5 && !state.words;
+      filter.placeholder = `Filter ${grouped(rows.length)} rows`;
+    }
+    draw(state);
+  };
+  set(options.rows);
+  return {
+    element: h(
+      'div',
+      { class: 'table' },
+      filter,
+      h(
+        'div',
+        { 'class': 'table-scroll', 'role': 'region', 'aria-label': options.caption, 'tabindex': 0 },
+        sheet,
+      ),
+      state.foot,
+    ),
+    set,
+  };
 }
 
 function heading<T>(state: State<T>, column: Column<T>, index: number): HTMLElement {
   const sort = () => {
     const same = state.sort?.column === index;
-    state.sort = { column: index, descending: same ? !state.sort?.descending : Boolean(column.numeric) };
+    state.sort = {
+      column: index,
+      descending: same ? !state.sort?.descending : Boolean(column.numeric),
+    };
     draw(state);
     announce(`sorted by ${column.title}, ${state.sort.descending ? 'descending' : 'ascending'}`);
   };
   return h(
-    'th', { scope: 'col', class: column.numeric ? 'numeric' : '', title: column.hint },
+    'th',
+    { scope: 'col', class: column.numeric ? 'numeric' : '', title: column.hint },
     button(column.title, sort, { class: 'sort' }),
   );
 }
 
-function filterField<T>(state: State<T>): HTMLElement {
+function filterField<T>(state: State<T>): HTMLInputElement {
   return h('input', {
-    type: 'search', class: 'filter', placeholder: `Filter ${grouped(state.options.rows.length)} rows`,
+    'type': 'search',
+    'class': 'filter',
     'aria-label': `Filter: ${state.options.caption}`,
-    on: {
+    'on': {
       input: (event) => {
         state.words = (event.target as HTMLInputElement).value.toLowerCase();
         draw(state);
@@ -86,17 +123,30 @@ function filterField<T>(state: State<T>): HTMLElement {
 
 function draw<T>(state: State<T>): void {
   const { options } = state;
-  const limit = state.all ? Infinity : options.limit ?? 100;
-  const chosen = sorted(state, options.rows.filter((row) => matches(state, row)));
-  fill(state.body, chosen.slice(0, limit).map((row) => h(
-    'tr', { class: options.rowClass?.(row), id: options.rowId?.(row) },
-    options.columns.map((column) => h(
-      'td', { class: column.numeric ? 'numeric' : '', 'data-title': column.title },
-      column.cell ? column.cell(row) : text(column.value(row)),
-    )),
-  )));
+  const limit = state.all ? Infinity : (options.limit ?? 100);
+  const chosen = sorted(
+    state,
+    options.rows.filter((row) => matches(state, row)),
+  );
+  fill(
+    state.body,
+    chosen.slice(0, limit).map((row) =>
+      h(
+        'tr',
+        { class: options.rowClass?.(row), id: options.rowId?.(row) },
+        options.columns.map((column) =>
+          h(
+            'td',
+            { 'class': column.numeric ? 'numeric' : '', 'data-title': column.title },
+            column.cell ? column.cell(row) : text(column.value(row)),
+          ),
+        ),
+      ),
+    ),
+  );
   state.heads.forEach((head, index) => {
-    const order = state.sort?.column === index ? (state.sort.descending ? 'descending' : 'ascending') : 'none';
+    const order =
+      state.sort?.column === index ? (state.sort.descending ? 'descending' : 'ascending') : 'none';
     head.setAttribute('aria-sort', order);
   });
   showRest(state, chosen.length, limit);
@@ -108,9 +158,18 @@ function showRest<T>(state: State<T>, found: number, limit: number): void {
     draw(state);
   };
   if (found > limit) {
-    fill(state.foot, `${grouped(limit)} of ${grouped(found)} rows are shown. `, button('Show all', showAll, { class: 'plain' }));
+    fill(
+      state.foot,
+      `${grouped(limit)} of ${grouped(found)} rows are shown. `,
+      button('Show all', showAll, { class: 'plain' }),
+    );
   } else if (state.words) {
-    fill(state.foot, found ? `${grouped(found)} of ${grouped(state.options.rows.length)} rows match.` : 'No row matches.');
+    fill(
+      state.foot,
+      found
+        ? `${grouped(found)} of ${grouped(state.options.rows.length)} rows match.`
+        : 'No row matches.',
+    );
   } else {
     fill(state.foot);
   }
@@ -118,7 +177,10 @@ function showRest<T>(state: State<T>, found: number, limit: number): void {
 
 function matches<T>(state: State<T>, row: T): boolean {
   if (!state.words) return true;
-  const all = state.options.columns.map((column) => text(column.value(row))).join(' ').toLowerCase();
+  const all = state.options.columns
+    .map((column) => text(column.value(row)))
+    .join(' ')
+    .toLowerCase();
   return state.words.split(/\s+/).every((word) => all.includes(word));
 }
 

@@ -27,7 +27,8 @@ export function linkShapes(links: MapLink[]): LinkShape[] {
   return links.map((link) => {
     const place = seen.get(key(link)) || 0;
     seen.set(key(link), place + 1);
-    const bow = (place - ((between.get(key(link)) || 1) - 1) / 2) * (link.ends[0] < link.ends[1] ? 1 : -1);
+    const bow =
+      (place - ((between.get(key(link)) || 1) - 1) / 2) * (link.ends[0] < link.ends[1] ? 1 : -1);
     return linkShape(bow);
   });
 }
@@ -47,10 +48,14 @@ export function vertexShape(vertex: Vertex): VertexShape {
   const label = svg('text', { class: 'label' }, vertex.name);
   const sign = {
     node: () => svg('circle', { r: 6.5 }),
-    router: () => svg('rect', { x: -7, y: -7, width: 14, height: 14, rx: 3, transform: 'rotate(45)' }),
+    router: () =>
+      svg('rect', { x: -7, y: -7, width: 14, height: 14, rx: 3, transform: 'rotate(45)' }),
     lan: () => svg('rect', { x: -16, y: -5, width: 32, height: 10, rx: 5 }),
   }[vertex.kind]();
-  return { group: svg('g', { class: `vertex ${vertex.kind}`, tabindex: 0, role: 'link' }, sign, label), label };
+  return {
+    group: svg('g', { class: `vertex ${vertex.kind}`, tabindex: 0, role: 'link' }, sign, label),
+    label,
+  };
 }
 
 /** Puts a link between two points of the screen. */
@@ -58,7 +63,10 @@ export function placeLink(shape: LinkShape, a: Point, b: Point): void {
   const [dx, dy] = [b.x - a.x, b.y - a.y];
   const length = Math.hypot(dx, dy) || 1;
   const bend = shape.bow * 26;
-  const control = { x: (a.x + b.x) / 2 - dy / length * bend, y: (a.y + b.y) / 2 + dx / length * bend };
+  const control = {
+    x: (a.x + b.x) / 2 - (dy / length) * bend,
+    y: (a.y + b.y) / 2 + (dx / length) * bend,
+  };
   const middle = { x: (a.x + b.x) / 4 + control.x / 2, y: (a.y + b.y) / 4 + control.y / 2 };
   const angle = Math.atan2(dy, dx);
   shape.hit.setAttribute('d', `M${text(a)}Q${text(control)} ${text(b)}`);
@@ -76,7 +84,8 @@ function between(a: Point, b: Point): Point {
 /** A tip that ends half a pixel before the middle. */
 function arrow(end: Point, angle: number): string {
   const corner = (turn: number, size: number) => ({
-    x: end.x - Math.cos(angle + turn) * size, y: end.y - Math.sin(angle + turn) * size,
+    x: end.x - Math.cos(angle + turn) * size,
+    y: end.y - Math.sin(angle + turn) * size,
   });
   return `M${text(corner(0, 0.5))}L${text(corner(0.5, 8))}L${text(corner(-0.5, 8))}Z`;
 }

@@ -1,5 +1,13 @@
 /** Where vertices lie: rings around the middle of the network, then forces. The same every time. */
-import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY, type SimulationNodeDatum } from 'd3-force';
+import {
+  forceCollide,
+  forceLink,
+  forceManyBody,
+  forceSimulation,
+  forceX,
+  forceY,
+  type SimulationNodeDatum,
+} from 'd3-force';
 import type { MapLink, Vertex } from '../document/types';
 
 export interface Point {
@@ -10,18 +18,26 @@ export interface Point {
 /** Places for all vertices, with the widest extent lying level. */
 export function layout(vertices: Vertex[], links: MapLink[]): Point[] {
   const neighbours = vertices.map(() => [] as number[]);
-  for (const { ends: [a, b] } of links) {
+  for (const {
+    ends: [a, b],
+  } of links) {
     neighbours[a].push(b);
     neighbours[b].push(a);
   }
   const points: (SimulationNodeDatum & Point)[] = rings(neighbours);
   const simulation = forceSimulation(points)
-    .force('link', forceLink(links.map(({ ends: [source, target] }) => ({ source, target })))
-      .distance(({ source, target }) => distance(degree(neighbours, source), degree(neighbours, target))).strength(0.7))
+    .force(
+      'link',
+      forceLink(links.map(({ ends: [source, target] }) => ({ source, target })))
+        .distance(({ source, target }) =>
+          distance(degree(neighbours, source), degree(neighbours, target)),
+        )
+        .strength(0.7),
+    )
     .force('charge', forceManyBody().strength(-420).distanceMax(900))
     .force('collide', forceCollide(26))
-    .force('x', forceX(0).strength(0.02))
-    .force('y', forceY(0).strength(0.05))
+    .force('x', forceX(0).strength(0.015))
+    .force('y', forceY(0).strength(0.07))
     .stop();
   simulation.tick(vertices.length > 400 ? 120 : 300);
   return level(points.map(({ x, y }) => ({ x, y })));
@@ -33,7 +49,7 @@ function degree(neighbours: number[][], end: unknown): number {
 
 /** Links between hubs are longer, so that what hangs on each has room. */
 function distance(a: number, b: number): number {
-  return 60 + 9 * Math.sqrt(Math.min(a, b) * 3);
+  return 48 + 9 * Math.sqrt(Math.min(a, b) * 3) + 1.8 * Math.min(40, Math.max(a, b));
 }
 
 /** Rings by hops from the middle; each branch has a sector as wide as its number of leaves. */
@@ -49,14 +65,29 @@ function rings(neighbours: number[][]): Point[] {
 }
 
 function byDegree(neighbours: number[][]): number[] {
-  return neighbours.map((_, k) => k).sort((a, b) => neighbours[b].length - neighbours[a].length || a - b);
+  return neighbours
+    .map((_, k) => k)
+    .sort((a, b) => neighbours[b].length - neighbours[a].length || a - b);
 }
 
 /** Lays out one connected part, and says how wide it is. */
-function spread(root: number, neighbours: number[][], points: Point[], placed: boolean[], offset: number): number {
+function spread(
+  root: number,
+  neighbours: number[][],
+  points: Point[],
+  placed: boolean[],
+  offset: number,
+): number {
   const tree = breadthFirst(middle(root, neighbours), neighbours);
   const leaves = new Map<number, number>();
-  for (const one of [...tree].reverse()) leaves.set(one.vertex, Math.max(1, one.children.reduce((all, c) => all + (leaves.get(c) || 0), 0)));
+  for (const one of [...tree].reverse())
+    leaves.set(
+      one.vertex,
+      Math.max(
+        1,
+        one.children.reduce((all, c) => all + (leaves.get(c) || 0), 0),
+      ),
+    );
   const sector = new Map<number, [number, number]>([[tree[0].vertex, [0, 2 * Math.PI]]]);
   let deepest = 0;
   for (const { vertex, depth, children } of tree) {
@@ -67,7 +98,7 @@ function spread(root: number, neighbours: number[][], points: Point[], placed: b
     deepest = Math.max(deepest, depth);
     let begin = from;
     for (const child of children) {
-      const width = (until - from) * (leaves.get(child) || 1) / (leaves.get(vertex) || 1);
+      const width = ((until - from) * (leaves.get(child) || 1)) / (leaves.get(vertex) || 1);
       sector.set(child, [begin, begin + width]);
       begin += width;
     }
@@ -79,9 +110,12 @@ function spread(root: number, neighbours: number[][], points: Point[], placed: b
 function middle(root: number, neighbours: number[][]): number {
   const there = breadthFirst(root, neighbours);
   const back = breadthFirst(there[there.length - 1].vertex, neighbours);
-  const parents = new Map(back.flatMap(({ vertex, children }) => children.map((c) => [c, vertex] as const)));
+  const parents = new Map(
+    back.flatMap(({ vertex, children }) => children.map((c) => [c, vertex] as const)),
+  );
   let { vertex, depth } = back[back.length - 1];
-  for (const half = Math.floor(depth / 2); depth > half; depth -= 1) vertex = parents.get(vertex) ?? vertex;
+  for (const half = Math.floor(depth / 2); depth > half; depth -= 1)
+    vertex = parents.get(vertex) ?? vertex;
   return vertex;
 }
 
@@ -118,7 +152,10 @@ function level(points: Point[]): Point[] {
   }
   const angle = -0.5 * Math.atan2(2 * xy, xx - yy);
   const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
-  const turned = points.map((p) => ({ x: (p.x - x) * cos - (p.y - y) * sin, y: (p.x - x) * sin + (p.y - y) * cos }));
+  const turned = points.map((p) => ({
+    x: (p.x - x) * cos - (p.y - y) * sin,
+    y: (p.x - x) * sin + (p.y - y) * cos,
+  }));
   // The first vertex of the file is on the left.
   const flip = turned.length && turned[0].x > 0 ? -1 : 1;
   return turned.map((p) => ({ x: round(p.x * flip), y: round(p.y * flip) }));

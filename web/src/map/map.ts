@@ -19,40 +19,71 @@ export interface MapActions {
 export class TopologyMap {
   readonly element: HTMLElement;
   readonly view: View;
-  private readonly canvas = svg('svg', { class: 'map-canvas', role: 'group', 'aria-label': 'Map of the network' });
+  private readonly canvas = svg('svg', {
+    'class': 'map-canvas',
+    'role': 'group',
+    'aria-label': 'Map of the network',
+  });
   private vertices: Vertex[] = [];
   private links: MapLink[] = [];
   private points: Point[] = [];
   private linkParts: LinkShape[] = [];
   private vertexParts: VertexShape[] = [];
+  private neighbours: number[][] = [];
   private signature = '';
 
   constructor(private readonly actions: MapActions) {
     this.element = h('div', { class: 'map' }, this.canvas);
-    this.view = new View(this.canvas, () => { this.place(); });
+    this.view = new View(this.canvas, () => {
+      this.place();
+    });
     this.element.append(this.view.controls);
-    new ResizeObserver(() => { this.view.resize(); }).observe(this.element);
+    new ResizeObserver(() => {
+      this.view.resize();
+    }).observe(this.element);
   }
 
   /** A network; it is laid out anew only where vertices or ends of links are others. */
   set(vertices: Vertex[], links: MapLink[]): void {
     this.vertices = vertices;
     this.links = links;
-    const signature = JSON.stringify([vertices.map((v) => [v.name, v.kind]), links.map((l) => [l.name, ...l.ends])]);
+    const signature = JSON.stringify([
+      vertices.map((v) => [v.name, v.kind]),
+      links.map((l) => [l.name, ...l.ends]),
+    ]);
     if (signature === this.signature) return;
     this.signature = signature;
     this.points = layout(vertices, links);
+    this.neighbours = vertices.map((_, index) =>
+      links.filter((l) => l.ends.includes(index)).map(({ ends: [a, b] }) => (a === index ? b : a)),
+    );
     this.linkParts = linkShapes(links);
     this.vertexParts = vertices.map(vertexShape);
     this.canvas.classList.toggle('many', links.length > 60);
     this.linkParts.forEach((part, index) => {
-      this.wire(part.group, () => this.actions.linkTip(index), () => { this.actions.link(index); });
+      this.wire(
+        part.group,
+        () => this.actions.linkTip(index),
+        () => {
+          this.actions.link(index);
+        },
+      );
     });
     this.vertexParts.forEach((part, index) => {
       part.group.setAttribute('aria-label', `${vertices[index].kind} ${vertices[index].name}`);
-      this.wire(part.group, () => this.actions.vertexTip(index), () => { this.actions.vertex(index); });
+      this.wire(
+        part.group,
+        () => this.actions.vertexTip(index),
+        () => {
+          this.actions.vertex(index);
+        },
+      );
     });
-    fill(this.canvas, this.linkParts.map((p) => p.group), this.vertexParts.map((p) => p.group));
+    fill(
+      this.canvas,
+      this.linkParts.map((p) => p.group),
+      this.vertexParts.map((p) => p.group),
+    );
     this.view.bounds(this.points);
     this.relabel();
   }
@@ -76,30 +107,54 @@ export class TopologyMap {
   }
 
   select(link: number | undefined, vertex?: number): void {
-    this.linkParts.forEach((part, index) => { part.group.classList.toggle('chosen', index === link); });
-    this.vertexParts.forEach((part, index) => { part.group.classList.toggle('chosen', index === vertex); });
+    this.linkParts.forEach((part, index) => {
+      part.group.classList.toggle('chosen', index === link);
+    });
+    this.vertexParts.forEach((part, index) => {
+      part.group.classList.toggle('chosen', index === vertex);
+    });
   }
 
   /** Texts for assistive technology, of figures that have changed. */
   relabel(): void {
-    this.linkParts.forEach((part, index) => { part.group.setAttribute('aria-label', this.actions.linkLabel(index)); });
+    this.linkParts.forEach((part, index) => {
+      part.group.setAttribute('aria-label', this.actions.linkLabel(index));
+    });
   }
 
   private place(): void {
     const on = this.points.map((point) => this.view.screen(point));
-    this.links.forEach((link, index) => { placeLink(this.linkParts[index], on[link.ends[0]], on[link.ends[1]]); });
+    this.links.forEach((link, index) => {
+      placeLink(this.linkParts[index], on[link.ends[0]], on[link.ends[1]]);
+    });
     this.vertexParts.forEach((part, index) => {
-      part.group.setAttribute('transform', `translate(${on[index].x.toFixed(1)},${on[index].y.toFixed(1)})`);
+      part.group.setAttribute(
+        'transform',
+        `translate(${on[index].x.toFixed(1)},${on[index].y.toFixed(1)})`,
+      );
     });
     const importance = this.vertices.map((vertex, index) => ({
-      index, weight: (vertex.kind === 'node' ? 0 : 1000) + this.links.filter((l) => l.ends.includes(index)).length,
+      index,
+      weight: (vertex.kind === 'node' ? 0 : 1000) + this.neighbours[index].length,
     }));
-    placeLabels(this.vertexParts, on, this.vertices, importance, rem(), this.view.size);
+    placeLabels(
+      this.vertexParts,
+      on,
+      this.neighbours,
+      this.vertices,
+      importance,
+      rem(),
+      this.view.size,
+    );
   }
 
   private wire(group: SVGGElement, tip: () => Node[], act: () => void): void {
-    const show = (x: number, y: number) => { showTooltip(x, y, ...tip()); };
-    group.addEventListener('pointermove', (event) => { show(event.clientX, event.clientY); });
+    const show = (x: number, y: number) => {
+      showTooltip(x, y, ...tip());
+    };
+    group.addEventListener('pointermove', (event) => {
+      show(event.clientX, event.clientY);
+    });
     group.addEventListener('pointerleave', hideTooltip);
     group.addEventListener('focus', () => {
       if (!group.matches(':focus-visible')) return;

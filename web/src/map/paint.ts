@@ -19,7 +19,9 @@ const limits: Record<Paint, number[]> = {
 /** `idle`, `free` (active without a rate) or a level from 1 to 5. */
 export function levelOf(paint: Paint, figures: Figures): string {
   if (!figures.active) return 'idle';
-  const value = { use: figures.use, drops: figures.droppedShare, lateness: figures.latenessNs }[paint];
+  const value = { use: figures.use, drops: figures.droppedShare, lateness: figures.latenessNs }[
+    paint
+  ];
   if (value === undefined) return 'free';
   return String(1 + limits[paint].filter((limit) => value >= limit).length);
 }
@@ -28,16 +30,33 @@ export function levelOf(paint: Paint, figures: Figures): string {
 export function levels(paint: Paint): [string, string][] {
   const text = (value: number) => (paint === 'lateness' ? ns(value) : percent(value));
   const bounds = limits[paint];
-  const rows: [string, string][] = [['idle', 'idle'], ['1', `< ${text(bounds[0])}`]];
+  const rows: [string, string][] = [
+    ['idle', 'idle'],
+    ['1', `< ${text(bounds[0])}`],
+  ];
   for (let k = 1; k < bounds.length; k += 1) rows.push([String(k + 1), `< ${text(bounds[k])}`]);
   rows.push(['5', `≥ ${text(bounds[bounds.length - 1])}`]);
   if (paint === 'use') rows.push(['free', 'no rate asked']);
   return rows;
 }
 
+/** What the ranking sorts by; absent: nothing to rank. */
+export function amountOf(paint: Paint, figures: Figures): number | undefined {
+  if (!figures.active) return undefined;
+  return {
+    use: figures.use,
+    drops: figures.droppedShare || undefined,
+    lateness: figures.latenessNs || undefined,
+  }[paint];
+}
+
 export function valueOf(paint: Paint, figures: Figures): string {
   if (!figures.active) return 'idle';
-  if (paint === 'drops') return `${percent(figures.droppedShare)} dropped`;
+  if (paint === 'drops') return `${share(figures.droppedShare)} dropped`;
   if (paint === 'lateness') return `${ns(figures.latenessNs)} late at most`;
-  return figures.use === undefined ? 'no rate asked' : `${percent(figures.use)} used`;
+  return figures.use === undefined ? 'no rate asked' : `${share(figures.use)} used`;
+}
+
+function share(value: number): string {
+  return value > 0 && value < 0.001 ? '< 0.1 %' : percent(value);
 }

@@ -15,28 +15,65 @@ export class View {
   private box = { left: 0, right: 0, top: 0, bottom: 0 };
   private moved = false;
 
-  constructor(private readonly canvas: SVGSVGElement, private readonly changed: () => void) {
+  constructor(
+    private readonly canvas: SVGSVGElement,
+    private readonly changed: () => void,
+  ) {
     this.controls = h(
-      'div', { class: 'map-controls' },
-      button('+', () => { this.zoom(1.4); }, { 'aria-label': 'Map: closer' }),
-      button('−', () => { this.zoom(1 / 1.4); }, { 'aria-label': 'Map: farther' }),
-      button('Fit', () => { this.fit(); }, { 'aria-label': 'Map: show all' }),
+      'div',
+      { class: 'map-controls' },
+      button(
+        '+',
+        () => {
+          this.zoom(1.4);
+        },
+        { 'aria-label': 'Map: closer' },
+      ),
+      button(
+        '−',
+        () => {
+          this.zoom(1 / 1.4);
+        },
+        { 'aria-label': 'Map: farther' },
+      ),
+      button(
+        'Fit',
+        () => {
+          this.fit();
+        },
+        { 'aria-label': 'Map: show all' },
+      ),
     );
-    canvas.addEventListener('pointerdown', (event) => { this.press(event); });
-    canvas.addEventListener('wheel', (event) => {
-      if (!event.ctrlKey) return;
-      event.preventDefault();
-      this.zoom(event.deltaY < 0 ? 1.15 : 1 / 1.15);
-    }, { passive: false });
+    canvas.addEventListener('pointerdown', (event) => {
+      this.press(event);
+    });
+    canvas.addEventListener(
+      'wheel',
+      (event) => {
+        if (!event.ctrlKey) return;
+        event.preventDefault();
+        this.zoom(event.deltaY < 0 ? 1.15 : 1 / 1.15);
+      },
+      { passive: false },
+    );
   }
 
   bounds(points: Point[]): void {
     const xs = points.map((p) => p.x);
     const ys = points.map((p) => p.y);
     this.box = {
-      left: Math.min(0, ...xs), right: Math.max(0, ...xs), top: Math.min(0, ...ys), bottom: Math.max(0, ...ys),
+      left: Math.min(0, ...xs),
+      right: Math.max(0, ...xs),
+      top: Math.min(0, ...ys),
+      bottom: Math.max(0, ...ys),
     };
-    if (points.length) this.box = { left: Math.min(...xs), right: Math.max(...xs), top: Math.min(...ys), bottom: Math.max(...ys) };
+    if (points.length)
+      this.box = {
+        left: Math.min(...xs),
+        right: Math.max(...xs),
+        top: Math.min(...ys),
+        bottom: Math.max(...ys),
+      };
     this.measure();
     this.fit();
   }
@@ -59,7 +96,11 @@ export class View {
     const { width, height } = this.size;
     if (!width || !height) return;
     this.centre = { x: (left + right) / 2, y: (top + bottom) / 2 };
-    this.fitted = Math.min(2.2, (width - 2 * margin.x) / Math.max(1, right - left), (height - 2 * margin.y) / Math.max(1, bottom - top));
+    this.fitted = Math.min(
+      2.2,
+      (width - 2 * margin.x) / Math.max(1, right - left),
+      (height - 2 * margin.y) / Math.max(1, bottom - top),
+    );
     this.scale = this.fitted;
     this.moved = false;
     this.changed();
@@ -80,7 +121,11 @@ export class View {
     this.dragged = false;
     let last = start;
     const move = (event: PointerEvent) => {
-      if (!this.dragged && Math.hypot(event.clientX - start.clientX, event.clientY - start.clientY) < 5) return;
+      if (
+        !this.dragged &&
+        Math.hypot(event.clientX - start.clientX, event.clientY - start.clientY) < 5
+      )
+        return;
       this.dragged = true;
       this.moved = true;
       this.centre.x -= (event.clientX - last.clientX) / this.scale;

@@ -1,7 +1,7 @@
 /** Several runs over each other: series of the same link, and distributions, one colour for each group. */
 import type { Document, Distribution, LaneSeries } from '../document/types';
 import { RunView } from '../document/view';
-import { CdfChart } from '../charts/cdf';
+import { CdfChart, together } from '../charts/cdf';
 import { TimeChart, type TimeOptions } from '../charts/time-chart';
 import type { Context } from '../context';
 import type { Line } from '../charts/plot';
@@ -17,34 +17,81 @@ interface Kind {
 }
 
 const kinds: Kind[] = [
-  { options: { title: 'Delivered', format: bits }, value: (s, k, step) => (s.delivered_bytes?.[k] || 0) * 8 / step },
-  { options: { title: 'Queue, most packets', format: grouped }, value: (s, k) => s.queue_max_packets?.[k] || 0 },
-  { options: { title: 'Dropped packets a second', format: digits }, value: (s, k, step) => Object.values(s.dropped || {}).reduce((all, c) => all + (c[k] || 0), 0) / step },
-  { options: { title: 'Lateness, largest', format: ns, log: true }, value: (s, k) => Math.max(100, s.lateness_max_ns?.[k] || 0) },
+  {
+    options: { title: 'Delivered', format: bits },
+    value: (s, k, step) => ((s.delivered_bytes?.[k] || 0) * 8) / step,
+  },
+  {
+    options: { title: 'Queue, most packets', format: grouped },
+    value: (s, k) => s.queue_max_packets?.[k] || 0,
+  },
+  {
+    options: { title: 'Dropped packets a second', format: digits },
+    value: (s, k, step) =>
+      Object.values(s.dropped || {}).reduce((all, c) => all + (c[k] || 0), 0) / step,
+  },
+  {
+    options: { title: 'Lateness, largest', format: ns, log: true },
+    value: (s, k) => s.lateness_max_ns?.[k] || null,
+  },
 ];
 
 export function overlay(document: Document, views: RunView[], context: Context): Section {
   const { timeline } = context;
   const names = [...new Set(views.flatMap((view) => view.run.lanes.map((lane) => laneName(lane))))];
-  const select = h('select', { id: 'overlay-lane', 'aria-label': 'Link direction' },
-    h('option', { value: '' }, 'Whole network'), names.map((name) => h('option', { value: name }, name)));
+  const select = h(
+    'select',
+    { 'id': 'overlay-lane', 'aria-label': 'Link direction' },
+    h('option', { value: '' }, 'Whole network'),
+    names.map((name) => h('option', { value: name }, name)),
+  );
   const charts = kinds.map((kind) => new TimeChart({ ...kind.options, heightRem: 12 }, timeline));
   const distributions = h('div', { class: 'panels' });
   const update = () => {
-    kinds.forEach((kind, k) => { charts[k].set(laidOver(document, views, kind, select.value)); });
-    fill(distributions, cdf(document, 'Lateness: share of packets at or below', (run) => run.lateness, select.value, views),
-      cdf(document, 'Round trip time: share of samples at or below', (run) => run.rtt, '', views));
+    kinds.forEach((kind, k) => {
+      charts[k].set(laidOver(document, views, kind, select.value));
+    });
+    fill(
+      distributions,
+      cdf(
+        document,
+        'Lateness: share of packets at or below',
+        (run) => run.lateness,
+        select.value,
+        views,
+      ),
+      cdf(document, 'Round trip time: share of samples at or below', (run) => run.rtt, '', views),
+    );
   };
   select.addEventListener('change', update);
   context.onChoose(() => {
-    const lane = context.chosen === undefined ? undefined : context.view.run.map.links[context.chosen].lanes[0];
+    const lane =
+      context.chosen === undefined
+        ? undefined
+        : context.view.run.map.links[context.chosen].lanes[0];
     select.value = lane === undefined ? '' : laneName(context.view.run.lanes[lane]);
     update();
   });
   const made = section(
-    'timelines', 'Runs over each other',
-    h('div', { class: 'toolbar sticky' }, h('label', { for: 'overlay-lane' }, 'Show '), select, zoomButtons(timeline), rangeText(timeline)),
-    h('div', { class: 'charts' }, h('div', { class: 'chart-group whole' }, charts.map((chart) => chart.element))),
+    'timelines',
+    'Runs over each other',
+    h(
+      'div',
+      { class: 'toolbar sticky' },
+      h('label', { for: 'overlay-lane' }, 'Show '),
+      select,
+      zoomButtons(timeline),
+      rangeText(timeline),
+    ),
+    h(
+      'div',
+      { class: 'charts' },
+      h(
+        'div',
+        { class: 'chart-group whole' },
+        charts.map((chart) => chart.element),
+      ),
+    ),
     distributions,
   );
   update();
@@ -57,8 +104,13 @@ function laneName(lane: { link: string; direction: string }): string {
 
 function lines(document: Document, views: RunView[]): Line[] {
   return views.map(({ run }) => ({
-    label: groupSize(document, run.group) > 1 ? run.label : document.comparison?.groups[run.group]?.name || run.label,
-    colour: `group-${1 + (run.group % 6)}`, width: 1.25,
+    label:
+      groupSize(document, run.group) > 1
+        ? run.label
+        : document.comparison?.groups[run.group]?.name || run.label,
+    colour: `group-${1 + (run.group % 6)}`,
+    width: 1.1,
+    group: document.comparison?.groups[run.group]?.name,
   }));
 }
 
@@ -69,39 +121,46 @@ function groupSize(document: Document, group: number): number {
 /** Columns of all runs over the bins of the finest one. */
 function laidOver(document: Document, views: RunView[], kind: Kind, name: string) {
   const step = Math.min(...views.map((view) => view.stepS));
-  const bins = Math.max(...views.map((view) => Math.ceil(view.run.series.bins * view.stepS / step - 1e-6)));
+  const bins = Math.max(
+    ...views.map((view) => Math.ceil((view.run.series.bins * view.stepS) / step - 1e-6)),
+  );
   const columns = views.map((view) => {
     const lane = view.run.lanes.findIndex((one) => laneName(one) === name);
     const series = name ? view.lane(lane) : view.network();
     return Array.from({ length: bins }, (_, k) => {
-      const bin = Math.floor(k * step / view.stepS + 1e-6);
+      const bin = Math.floor((k * step) / view.stepS + 1e-6);
       return bin < view.run.series.bins ? kind.value(series, bin, view.stepS) : null;
     });
   });
-  return { times: Array.from({ length: bins + 1 }, (_, k) => k * step), lines: lines(document, views), columns };
+  return {
+    times: Array.from({ length: bins + 1 }, (_, k) => k * step),
+    lines: lines(document, views),
+    columns,
+  };
 }
 
-function cdf(document: Document, title: string, of: (run: RunView['run']) => Distribution[] | undefined, name: string, views: RunView[]): HTMLElement | null {
+function cdf(
+  document: Document,
+  title: string,
+  of: (run: RunView['run']) => Distribution[] | undefined,
+  name: string,
+  views: RunView[],
+): HTMLElement | null {
   const all = lines(document, views).flatMap((line, k) => {
     const { run } = views[k];
     const given = of(run) || [];
     const lane = run.lanes.findIndex((one) => laneName(one) === name);
-    const found = name ? given.find((one) => one.lane === lane) : title.startsWith('Lateness') ? given[0] : together(given);
-    return found?.count ? [{ label: line.label, colour: line.colour, distribution: found }] : [];
+    const found = name
+      ? given.find((one) => one.lane === lane)
+      : title.startsWith('Lateness')
+        ? given.at(0)
+        : together('all', given);
+    return found?.count
+      ? [{ label: line.label, colour: line.colour, group: line.group, distribution: found }]
+      : [];
   });
   if (!all.length) return null;
   const chart = new CdfChart(title);
   chart.set(all, 'tail');
   return h('div', { class: 'panel' }, chart.plot.element);
-}
-
-/** All distributions of a run as one. */
-function together(all: Distribution[]): Distribution | undefined {
-  if (!all.length) return undefined;
-  const counts = new Map<number, number>();
-  for (const one of all) for (const [value, count] of one.bins) counts.set(value, (counts.get(value) || 0) + count);
-  return {
-    name: 'all', count: all.reduce((n, one) => n + one.count, 0), max_ns: Math.max(...all.map((one) => one.max_ns)),
-    bins: [...counts].sort((a, b) => a[0] - b[0]),
-  };
 }

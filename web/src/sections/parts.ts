@@ -40,11 +40,20 @@ export function partText(part: Part): string {
 /** One bar of parts that follow one another, as long as its share of the longest. */
 export function bar(parts: Part[], whole: number, longest: number): HTMLElement {
   return h(
-    'div', { class: 'bar', style: { width: `${Math.max(0.5, whole / longest * 100)}%` } },
-    merged(parts).filter((part) => part.ns > 0).map((part) => h('i', {
-      class: 'bar-part', title: `${partText(part)}: ${ns(part.ns)} (${percent(part.ns / whole)})`,
-      style: { 'flex-grow': String(part.ns), background: `var(--${partKind(part.part).colour})` },
-    })),
+    'div',
+    { class: 'bar', style: { width: `${Math.max(0.5, (whole / longest) * 100)}%` } },
+    merged(parts)
+      .filter((part) => part.ns > 0)
+      .map((part) =>
+        h('i', {
+          class: 'bar-part',
+          title: `${partText(part)}: ${ns(part.ns)} (${percent(part.ns / whole)})`,
+          style: {
+            'flex-grow': String(part.ns),
+            'background': `var(--${partKind(part.part).colour})`,
+          },
+        }),
+      ),
   );
 }
 
@@ -57,7 +66,18 @@ function merged(parts: Part[]): Part[] {
 /** The kinds that occur, with their colours. */
 export function partLegend(parts: Part[]): HTMLElement {
   const present = new Set(parts.filter((part) => part.ns > 0).map((part) => part.part));
-  return h('ul', { class: 'legend' }, Object.keys(kinds).filter((kind) => present.has(kind)).map((kind) => h(
-    'li', null, h('i', { class: 'swatch', style: { '--c': `var(--${partKind(kind).colour})` } }), partKind(kind).text,
-  )));
+  return h(
+    'ul',
+    { class: 'legend' },
+    Object.keys(kinds)
+      .filter((kind) => present.has(kind))
+      .map((kind) =>
+        h(
+          'li',
+          null,
+          h('i', { class: 'swatch', style: { '--c': `var(--${partKind(kind).colour})` } }),
+          partKind(kind).text,
+        ),
+      ),
+  );
 }

@@ -6,7 +6,16 @@ import { facts, section, type Section } from '../dom/section';
 import { table } from '../dom/table';
 import { at, bytes, grouped } from '../format';
 
-const known = new Set(['service', 'addresses', 'ports', 'policy', 'fail_over', 'replicas', 'origin', 'at']);
+const known = new Set([
+  'service',
+  'addresses',
+  'ports',
+  'policy',
+  'fail_over',
+  'replicas',
+  'origin',
+  'at',
+]);
 
 export function services(context: Context): Section | null {
   const all = context.view.run.summary?.services;
@@ -20,18 +29,50 @@ function service(one: ServiceResult): HTMLElement {
     .filter(([name, value]) => !known.has(name) && typeof value === 'number' && value > 0)
     .map(([name, value]): [string, string] => [name.replace(/_/g, ' '), grouped(value as number)]);
   return h(
-    'div', { class: 'panel' },
-    h('div', { class: 'panel-head' }, h('h3', null, one.service), h('span', { class: 'hint' },
-      [one.addresses?.join(', '), one.ports?.join(', '), one.policy && `policy ${one.policy}`, one.fail_over && `fail-over ${one.fail_over}`].filter(Boolean).join(' · '))),
+    'div',
+    { class: 'panel' },
+    h(
+      'div',
+      { class: 'panel-head' },
+      h('h3', null, one.service),
+      h(
+        'span',
+        { class: 'hint' },
+        [
+          one.addresses?.join(', '),
+          one.ports?.join(', '),
+          one.policy && `policy ${one.policy}`,
+          one.fail_over && `fail-over ${one.fail_over}`,
+        ]
+          .filter(Boolean)
+          .join(' · '),
+      ),
+    ),
     table<ReplicaResult>({
-      caption: `Replicas of ${one.service}`, filter: true, rows: one.replicas || [],
+      caption: `Replicas of ${one.service}`,
+      filter: true,
+      rows: one.replicas || [],
       columns: [
         { title: 'Replica', value: (row) => row.replica },
-        { title: 'State', value: (row) => row.state, cell: (row) => h('span', { class: `state ${row.state === 'lost' || row.state === 'unhealthy' ? 'no' : ''}` }, row.state) },
+        {
+          title: 'State',
+          value: (row) => row.state,
+          cell: (row) =>
+            h(
+              'span',
+              { class: `state ${row.state === 'lost' || row.state === 'unhealthy' ? 'no' : ''}` },
+              row.state,
+            ),
+        },
         { title: 'Connections', numeric: true, value: (row) => row.connections },
         { title: 'UDP flows', numeric: true, value: (row) => row.flows },
         { title: 'Packets', numeric: true, value: (row) => row.packets },
-        { title: 'Bytes', numeric: true, value: (row) => row.bytes, cell: (row) => bytes(row.bytes) },
+        {
+          title: 'Bytes',
+          numeric: true,
+          value: (row) => row.bytes,
+          cell: (row) => bytes(row.bytes),
+        },
         { title: 'Registered', numeric: true, value: (row) => row.registrations },
         { title: 'Withdrawn', numeric: true, value: (row) => row.withdrawals },
         { title: 'Lost', numeric: true, value: (row) => row.losses },
@@ -42,11 +83,24 @@ function service(one: ServiceResult): HTMLElement {
 }
 
 function failOvers(marks: Mark[]): HTMLElement {
-  return h('details', { class: 'more', open: marks.length <= 12 }, h('summary', null, `What happened to services (${grouped(marks.length)})`), table<Mark>({
-    caption: 'Events of services', filter: true, limit: 40, rows: marks,
-    columns: [
-      { title: 'Time', numeric: true, value: (mark) => mark.at_ns, cell: (mark) => at(mark.at_ns) },
-      { title: 'Event', value: (mark) => mark.text },
-    ],
-  }));
+  return h(
+    'details',
+    { class: 'more', open: marks.length <= 12 },
+    h('summary', null, `What happened to services (${grouped(marks.length)})`),
+    table<Mark>({
+      caption: 'Events of services',
+      filter: true,
+      limit: 40,
+      rows: marks,
+      columns: [
+        {
+          title: 'Time',
+          numeric: true,
+          value: (mark) => mark.at_ns,
+          cell: (mark) => at(mark.at_ns),
+        },
+        { title: 'Event', value: (mark) => mark.text },
+      ],
+    }),
+  );
 }

@@ -23,7 +23,9 @@ export function faded(name: string, opacity: number): string {
   let found = cache.get(key);
   if (found === undefined) {
     const channels = /^rgb\((\d+), (\d+), (\d+)\)$/.exec(colour(name));
-    found = channels ? `rgba(${channels[1]}, ${channels[2]}, ${channels[3]}, ${opacity})` : colour(name);
+    found = channels
+      ? `rgba(${channels[1]}, ${channels[2]}, ${channels[3]}, ${opacity})`
+      : colour(name);
     cache.set(key, found);
   }
   return found;
@@ -58,7 +60,13 @@ export function startTheme(): HTMLElement {
   const root = document.documentElement;
   const dark = matchMedia('(prefers-color-scheme: dark)');
   let choice = stored();
-  const control = button('', () => { next(); }, { class: 'theme-switch' });
+  const control = button(
+    '',
+    () => {
+      next();
+    },
+    { class: 'theme-switch' },
+  );
   const show = () => {
     if (choice === 'auto') delete root.dataset.theme;
     else root.dataset.theme = choice;
