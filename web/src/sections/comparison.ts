@@ -85,6 +85,8 @@ export function comparison(document: Document): Section | null {
       ? measure.difference.map((difference) => ({ measure, difference }))
       : [{ measure }],
   );
+  // What both have comes first.
+  rows.sort((a, b) => Number(Boolean(b.difference)) - Number(Boolean(a.difference)));
   const filter: Filter = { what: '', confident: false };
   const holder = h('div');
   const draw = () => {
