@@ -50,7 +50,8 @@ fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     Ok(())
 }
 
-const SKIPPED: [&str; 7] = ["target", ".git", "runs", "corpus", "cases", "snapshots", "golden"];
+const SKIPPED: [&str; 8] =
+    ["target", "node_modules", ".git", "runs", "corpus", "cases", "snapshots", "golden"];
 const KINDS: [&str; 9] = [".rs", ".toml", ".md", ".yaml", ".yml", ".sh", ".py", "ci", ".1"];
 
 /// Checks of any text.
