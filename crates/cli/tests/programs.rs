@@ -106,3 +106,4 @@ mod traces;
 mod transfer;
 #[path = "programs/verdict.rs"]
 mod verdict;
+mod web;

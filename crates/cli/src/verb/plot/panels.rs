@@ -328,12 +328,16 @@ fn distributions(
                 bins.collect(),
             ));
         } else {
+            let one_link = one_link(document, lanes).is_some();
             for (position, distribution) in chosen.into_iter().enumerate() {
-                panel.series.push(cumulated(
-                    &distribution.name,
-                    position,
-                    distribution.bins.clone(),
-                ));
+                // As panels over time call it.
+                let lane = distribution.lane.filter(|_| !arguments.links.is_empty());
+                let name = match lane.and_then(|lane| run.lanes.get(lane)) {
+                    Some(lane) if one_link => lane.direction.clone(),
+                    Some(lane) => format!("{} ({})", lane.link, lane.direction),
+                    None => distribution.name.clone(),
+                };
+                panel.series.push(cumulated(&name, position, distribution.bins.clone()));
             }
         }
     }
