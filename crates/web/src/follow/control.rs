@@ -40,11 +40,11 @@ impl Seen {
             followed.hub.write(Message::new("status", status));
             self.sample(&snapshot, followed);
         }
-        if let Reply::Links(list) = client.ask(&Request::Links)? {
-            if list.links != self.links {
-                followed.hub.write(Message::new("links", &json!({ "links": list.links })));
-                self.links = list.links;
-            }
+        if let Reply::Links(list) = client.ask(&Request::Links)?
+            && list.links != self.links
+        {
+            followed.hub.write(Message::new("links", &json!({ "links": list.links })));
+            self.links = list.links;
         }
         Ok(client)
     }
