@@ -106,4 +106,5 @@ mod traces;
 mod transfer;
 #[path = "programs/verdict.rs"]
 mod verdict;
+#[path = "programs/web.rs"]
 mod web;

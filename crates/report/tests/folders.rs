@@ -105,7 +105,10 @@ fn time_lines_get_coarser_until_the_page_is_small_enough_and_lose_nothing() {
     });
     links(&run, rows);
     let most = 200_000;
-    let made = document(&[run.clone()], &Options { page_bytes_max: most, ..Options::default() });
+    let made = document(
+        std::slice::from_ref(&run),
+        &Options { page_bytes_max: most, ..Options::default() },
+    );
     let html = page::html(&made);
     assert!(html.len() <= most, "{} bytes", html.len());
     let series = &made.runs[0].series;
@@ -169,7 +172,8 @@ fn what_is_not_a_run_is_refused_with_its_name() {
     assert!(error.to_string().contains("nothing is not the folder of a run"), "{error}");
     let run = folder(parent.path(), "net", NET);
     fs::write(run.join("links.csv"), format!("{COLUMNS}\n0.1\n")).unwrap();
-    let error = Document::of(&groups(&[run.clone()]).unwrap(), &Options::default()).unwrap_err();
+    let error = Document::of(&groups(std::slice::from_ref(&run)).unwrap(), &Options::default())
+        .unwrap_err();
     assert!(error.to_string().ends_with("links.csv: line 2: it has too few fields"), "{error}");
     fs::write(run.join("plan.json"), "{").unwrap();
     let error = Document::of(&groups(&[run]).unwrap(), &Options::default()).unwrap_err();

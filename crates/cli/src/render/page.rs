@@ -85,7 +85,7 @@ fn open(url: &str) -> Option<Opened> {
     });
     opened
         .map_err(|error| {
-            output::talk(&format!("warning: cannot open a browser (xdg-open): {error}"))
+            output::talk(&format!("warning: cannot open a browser (xdg-open): {error}"));
         })
         .ok()
 }

@@ -82,7 +82,7 @@ pub(crate) fn document(runs: &[PathBuf], options: &Options) -> Result<Document, 
 /// What a verb says of folders that cannot be shown.
 pub(crate) fn failure(error: &ReportError) -> Failure {
     let failure = Failure::new(Exit::Usage, error.to_string());
-    error.hint().into_iter().fold(failure, |failure, hint| failure.hint(hint))
+    error.hint().into_iter().fold(failure, Failure::hint)
 }
 
 fn write(file: &Path, html: &str) -> Result<(), Failure> {

@@ -218,11 +218,11 @@ fn points(values: &[f64], run: &Run, merge: Merge, bins: usize) -> Vec<(f64, f64
         .step_by(bins)
         .map(|first| (first, (first + bins).min(run.series.bins)))
         .collect();
-    if let [.., before, (first, last)] = steps.as_mut_slice() {
-        if end_of(*last) - end_of(*first) < number(bins) * step_s / 2.0 {
-            before.1 = *last;
-            steps.pop();
-        }
+    if let [.., before, (first, last)] = steps.as_mut_slice()
+        && end_of(*last) - end_of(*first) < number(bins) * step_s / 2.0
+    {
+        before.1 = *last;
+        steps.pop();
     }
     let value = |bin: usize| values.get(bin).copied().unwrap_or(0.0);
     let point = |(first, last): (usize, usize)| {
@@ -244,7 +244,7 @@ fn merged(arguments: &Arguments, run: &Run) -> usize {
         Some(step) => (step.as_nanos() + step_ns / 2) / step_ns,
         None => {
             let end = arguments.to.map_or(run.elapsed_ns, |to| to.as_nanos().min(run.elapsed_ns));
-            let begin = arguments.from.map_or(0, |from| from.as_nanos());
+            let begin = arguments.from.map_or(0, windtunnel_model::Span::as_nanos);
             (end.saturating_sub(begin) / step_ns).div_ceil(POINTS)
         }
     };

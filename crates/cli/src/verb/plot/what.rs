@@ -29,6 +29,9 @@ pub(super) enum Merge {
     Largest,
 }
 
+/// The values of a link direction, by bin.
+pub(super) type Column = fn(&LaneSeries) -> Vec<f64>;
+
 impl What {
     const ALL: [(&'static str, What); 10] = [
         ("throughput", What::Throughput),
@@ -59,9 +62,9 @@ impl What {
     }
 
     /// The column of a link direction, of panels that draw one.
-    pub(super) fn column(self) -> Option<(fn(&LaneSeries) -> Vec<f64>, Merge)> {
+    pub(super) fn column(self) -> Option<(Column, Merge)> {
         const BITS: f64 = 8.0;
-        let column: (fn(&LaneSeries) -> Vec<f64>, Merge) = match self {
+        let column: (Column, Merge) = match self {
             What::Throughput => (|lane| lane.delivered_bytes.clone(), Merge::Rate(BITS)),
             What::Offered => (|lane| lane.offered_bytes.clone(), Merge::Rate(BITS)),
             What::Queue => (|lane| lane.queue_max_packets.clone(), Merge::Largest),
