@@ -60,6 +60,10 @@ impl Table {
     pub(crate) fn read(mut self, mut input: impl BufRead) -> Result<Series, TableError> {
         let mut line = Vec::new();
         input.read_until(b'\n', &mut line)?;
+        if line.last() != Some(&b'\n') {
+            // A run that has only begun.
+            return Ok(self.series);
+        }
         let columns = columns(&line)?;
         for number in 2.. {
             line.clear();
@@ -263,6 +267,13 @@ mod tests {
         assert!(series.samples_per_bin >= 4, "{}", series.samples_per_bin);
         assert_eq!(lane.delivered_bytes.iter().sum::<u64>(), 40_000 * 40_001 / 2);
         assert_eq!(lane.queue_max_packets.iter().max(), Some(&40_000));
+    }
+
+    #[test]
+    fn a_table_that_has_only_begun_has_no_bins() {
+        for begun in ["", "time_s,link,dir"] {
+            assert_eq!(read(begun, 1000).unwrap(), Series::new(2));
+        }
     }
 
     #[test]
