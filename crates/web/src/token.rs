@@ -24,6 +24,7 @@ impl Token {
         Ok(Token(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
+    /// As it stands in URLs: hexadecimal digits.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.0

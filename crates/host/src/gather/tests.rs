@@ -119,7 +119,7 @@ fn each_nodes_files_come_from_its_own_machine() {
 fn samples_of_one_interval_are_added_though_machines_took_them_at_slightly_different_times() {
     let bench = Bench::new();
     let row = |at: &str, lane: &str, bytes: u64| {
-        format!("{at},{lane},1,100,1,100,{bytes},0,0,0,0,7,0,0\n")
+        format!("{at},{lane},1,100,1,100,{bytes},0,0,0,0,7,0,0,0,0,0,0,0,0,0\n")
     };
     let text = |rows: &[String]| format!("{COLUMNS}\n{}", rows.concat());
     bench.write(

@@ -42,6 +42,7 @@ pub enum MarkKind {
 }
 
 impl Mark {
+    /// The mark of an event, with the words that the terminal shows.
     #[must_use]
     pub fn of(event: &Event) -> Mark {
         let value = serde_json::to_value(&event.what).unwrap_or_default();

@@ -90,15 +90,15 @@ impl Table {
         // A sample ends at its time, a little after a tenth of a second.
         let sample = (time_ns + SAMPLE_NS / 2) / SAMPLE_NS;
         let index = sample.saturating_sub(1);
+        if index >= SAMPLES_MAX {
+            return Err("a time beyond a year");
+        }
         // One row far away makes bins wide, and no large table.
         while index / self.series.samples_per_bin >= as_u64(self.cells_max.max(1)) {
             self.series.halve();
         }
         let bin = index / self.series.samples_per_bin;
-        let bin = usize::try_from(bin)
-            .ok()
-            .filter(|bin| *bin < BINS_MAX)
-            .ok_or("a time beyond a year")?;
+        let bin = usize::try_from(bin).map_err(|_| "a time beyond a year")?;
         self.series.bins = self.series.bins.max(bin + 1);
         for column in columns {
             let value = number(values.next().ok_or("it has too few fields")?);
@@ -206,7 +206,7 @@ const REASONS: [(&str, &str); 7] = [
 ];
 const ROWS_BETWEEN_CHECKS: u64 = 1 << 14;
 /// Samples of a year.
-const BINS_MAX: usize = 366 * 86_400 * 10;
+const SAMPLES_MAX: u64 = 366 * 86_400 * 10;
 
 #[cfg(test)]
 mod tests {
