@@ -112,7 +112,9 @@ def test_a_folder_in_use_is_refused(tmp_path: Path):
 
 
 SCRIPT = """
-import sys, windtunnel
+import signal, sys, windtunnel
+# A shell has its background jobs ignore the first one.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 net = windtunnel.Network("left")
 net.node("a", run="sleep 600")
 with net.run(out=sys.argv[1]) as run:
