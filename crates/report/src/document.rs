@@ -15,7 +15,7 @@ use serde_json::Value;
 pub use crate::compare::{Comparison, Difference, Group, Measure};
 pub use crate::flows::{Flow, Rtt, Way};
 pub use crate::series::{LaneSeries, Series};
-pub use distribution::{Distribution, to_digits};
+pub use distribution::Distribution;
 pub use map::{Lane, Map, MapLink, Vertex, VertexKind};
 pub use mark::{Mark, MarkKind};
 pub use output::Output;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::document::Lane;
-use crate::document::to_digits;
+use crate::text::quantity::to_digits;
 pub(crate) use table::Table;
 
 /// The interval of `links.csv`, in nanoseconds.

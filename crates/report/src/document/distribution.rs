@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::text::quantity::to_digits;
+
 /// How often values were seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Distribution {
@@ -62,14 +64,6 @@ impl Distribution {
     }
 }
 
-/// The nearest value that has only so many digits other than zeros at its end.
-#[must_use]
-pub fn to_digits(value: u64, digits: u32) -> u64 {
-    let length = value.checked_ilog10().map_or(1, |log| log + 1);
-    let step = 10_u64.pow(length.saturating_sub(digits));
-    value.saturating_add(step / 2) / step * step
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,13 +77,5 @@ mod tests {
             [1000, 50_000, 99_000, 100_000]
         );
         assert_eq!(Distribution::rounded(String::new(), []).quantile(500), None);
-    }
-
-    #[test]
-    fn rounding_keeps_the_digits_that_matter() {
-        assert_eq!(
-            [0, 7, 1234, 1235, 99_999].map(|value| to_digits(value, 3)),
-            [0, 7, 1230, 1240, 100_000]
-        );
     }
 }

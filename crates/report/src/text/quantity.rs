@@ -53,15 +53,14 @@ pub fn count(number: usize, noun: &str) -> String {
 #[must_use]
 pub fn loss(loss: Probability) -> String {
     let parts = u64::from(loss.parts_per_billion());
-    let step = step_for(parts, 3);
-    let rounded = round(parts, step).min(1_000_000_000);
+    let rounded = to_digits(parts, 3).min(1_000_000_000);
     let rounded = u32::try_from(rounded).ok().and_then(Probability::from_parts_per_billion);
     rounded.unwrap_or(loss).to_string()
 }
 
 /// The value in the largest unit that it reaches.
 fn scaled(value: u64, units: &[(&str, u64)]) -> String {
-    let rounded = round(value, step_for(value, 4));
+    let rounded = to_digits(value, 4);
     let reached = units.iter().rev().find(|(_, scale)| rounded >= *scale);
     let Some(&(name, scale)) = reached.or(units.first()) else { return value.to_string() };
     let (whole, rest) = (rounded / scale, rounded % scale);
@@ -73,14 +72,11 @@ fn scaled(value: u64, units: &[(&str, u64)]) -> String {
     format!("{whole}.{}{name}", decimals.trim_end_matches('0'))
 }
 
-/// The power of ten to which `value` is rounded so that `digits` of it remain.
-fn step_for(value: u64, digits: u32) -> u64 {
+/// The nearest value that has only so many digits other than zeros at its end.
+#[must_use]
+pub fn to_digits(value: u64, digits: u32) -> u64 {
     let length = value.checked_ilog10().map_or(1, |log| log + 1);
-    10_u64.pow(length.saturating_sub(digits))
-}
-
-/// To the nearest multiple of `step`.
-fn round(value: u64, step: u64) -> u64 {
+    let step = 10_u64.pow(length.saturating_sub(digits));
     value.saturating_add(step / 2) / step * step
 }
 
@@ -122,5 +118,13 @@ mod tests {
         assert_eq!(of(1_012_345), "0.101%");
         assert_eq!(of(999_999_999), "100%");
         assert_eq!(of(50_300_000), "5.03%");
+    }
+
+    #[test]
+    fn rounding_keeps_the_digits_that_matter() {
+        assert_eq!(
+            [0, 7, 1234, 1235, 99_999].map(|value| to_digits(value, 3)),
+            [0, 7, 1230, 1240, 100_000]
+        );
     }
 }
