@@ -56,6 +56,8 @@ mod node_limits;
 mod outside;
 #[path = "programs/overload.rs"]
 mod overload;
+#[path = "common/page.rs"]
+mod page;
 #[path = "programs/path.rs"]
 mod path;
 #[path = "programs/patience.rs"]

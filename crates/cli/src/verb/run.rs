@@ -69,7 +69,7 @@ pub(crate) struct Arguments {
         env = "WINDTUNNEL_REPEAT",
         default_value = "1",
         value_parser = clap::value_parser!(u32).range(1..=1000),
-        conflicts_with_all = ["hosts", "junit"]
+        conflicts_with_all = ["detach", "junit"]
     )]
     repeat: u32,
     /// Wait for up to so long, before each attempt, until this machine is quiet: for a second,
@@ -166,11 +166,13 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     }
     let loaded = arguments.load()?;
     let base_dir = load::folder_of(&arguments.file);
-    if arguments.machines.are_named() {
-        return over::carry_out(loaded, base_dir, arguments);
-    }
-    let plan = plan_of(loaded, &arguments.manner)?;
-    let (folder, results, result) = carry_out(&plan, base_dir, arguments)?;
+    let (plan, (folder, results, result)) = if arguments.machines.are_named() {
+        over::carry_out(loaded, base_dir, arguments)?
+    } else {
+        let plan = plan_of(loaded, &arguments.manner)?;
+        let carried_out = carry_out(&plan, base_dir, arguments)?;
+        (plan, carried_out)
+    };
     conclude(result, &plan, &folder, &arguments.manner, results)
 }
 
