@@ -36,6 +36,8 @@ mod explain;
 mod faithful;
 #[path = "programs/faults.rs"]
 mod faults;
+#[path = "programs/init.rs"]
+mod init;
 #[path = "programs/lan.rs"]
 mod lan;
 #[path = "programs/lifecycle.rs"]

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         generate,
         hosts,
         import_file,
+        init,
         keygen,
         limit,
         limits,
@@ -139,6 +140,7 @@ __all__ = [
     "generate",
     "hosts",
     "import_file",
+    "init",
     "keygen",
     "limit",
     "limits",
@@ -156,7 +158,7 @@ __all__ = [
 _HOMES = {
     "command": "Completed DEVNULL PIPE Process STDOUT",
     "commands": (
-        "across agent attach_cluster completions doctor edit generate hosts import_file keygen "
+        "across agent attach_cluster completions doctor edit generate hosts import_file init keygen "
         "limit limits manual record_command reserve schema set_limit verbs"
     ),
     "errors": (

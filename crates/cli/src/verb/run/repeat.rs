@@ -14,7 +14,7 @@ use crate::{load, output};
 /// Does all runs, until one is ended by a signal or cannot be done. The exit code is the greatest
 /// of theirs.
 pub(super) fn carry_out(arguments: &Arguments) -> Outcome {
-    if arguments.file.as_os_str() == "-" {
+    if load::is_standard_input(&arguments.scenario.path()?) {
         let text = "--repeat reads the scenario for each run, and standard input can be read once";
         return Err(Failure::new(Exit::Usage, text).hint("write it to a file"));
     }
@@ -54,7 +54,7 @@ fn repetition(
     if !one.manner.is_quiet() {
         output::talk(&format!("run {number} of {}, seed {seed}", arguments.repeat));
     }
-    let base_dir = load::folder_of(&one.file);
+    let base_dir = load::folder_of(&one.scenario.path()?);
     let report = if one.machines.are_named() {
         let (_, (_, _, result)) = over::carry_out(one.load()?, base_dir, &one)?;
         reported(result)?
