@@ -119,8 +119,8 @@ def init(
     force: bool = False,
 ) -> dict[str, Any]:
     """Writes a first scenario file for one of ten common cases, and its schema beside it."""
-    options = {"template": template, "no_schema": no_schema, "force": force}
-    return cast("dict[str, Any]", program.ask("init", file, **options))
+    answer = program.ask("init", file, template=template, no_schema=no_schema, force=force)
+    return cast("dict[str, Any]", answer)
 
 
 def generate(shape: str, **options: Any) -> str:
