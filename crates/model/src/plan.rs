@@ -2,6 +2,7 @@
 //! out.
 
 mod event;
+mod internet;
 mod program;
 mod recording;
 mod reservation;
@@ -28,6 +29,7 @@ use crate::time::Span;
 use crate::trace::Trace;
 
 pub use event::{Action, Event, LinkChange, NodeVerb, RouteChange};
+pub use internet::{Allow, AllowError, Internet, Publish, PublishError};
 pub use program::{Program, Ready, Restart, User};
 pub use recording::{
     FlowEnd, FlowPattern, Layers, OnRecordLoss, PatternError, Protocol, RecordChoice,
@@ -278,6 +280,12 @@ pub struct Node {
     /// the packet loop delivers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_queue: Option<QueueLimit>,
+    /// Whether it stands for the machine's outside, and what is to be known of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub internet: Option<Internet>,
+    /// Ports of the machine that lead to it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub publish: Vec<Publish>,
     /// In the order of the links in the file: `eth0`, `eth1` …
     pub interfaces: Vec<Interface>,
     /// Its programs in the file's order.

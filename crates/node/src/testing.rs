@@ -49,6 +49,8 @@ fn node(name: &str, interfaces: Vec<Interface>) -> Node {
         demand: Default::default(),
         reservation: None,
         receive_queue: None,
+        internet: None,
+        publish: Vec::new(),
         interfaces,
         programs: vec![],
     }

@@ -7,6 +7,7 @@ mod event;
 mod expect;
 mod fault;
 mod file;
+mod internet;
 mod jitter;
 mod lan;
 mod limits;

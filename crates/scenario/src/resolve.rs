@@ -10,6 +10,7 @@ mod end;
 mod event;
 mod expect;
 mod flap;
+mod internet;
 mod limits;
 mod link;
 mod machine;
@@ -57,6 +58,7 @@ pub(crate) fn resolve(
     stage(found)?;
     node::resolve(found, draft, source, &directory, &mut budget, &mut plan);
     link::resolve(found, draft, &mut directory, &mut budget, &mut plan);
+    internet::check(found, draft, &plan);
     stage(found)?;
     reserve::resolve(found, draft, &directory, &mut plan);
     service::resolve(found, draft, &directory, &mut plan);

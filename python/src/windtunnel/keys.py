@@ -336,6 +336,7 @@ Node = TypedDict(
     {
         "address": "OneOrTwo",
         "after": "Names",
+        "allow": "Names",
         "count": "int",
         "cpu": "Processors",
         "cwd": "str",
@@ -348,6 +349,7 @@ Node = TypedDict(
         "pids": "int",
         "pin": "str",
         "private": "bool",
+        "publish": "Names",
         "ready": "ReadyCondition",
         "receive": "PlainRate",
         "receive-queue": "Queue",
@@ -696,13 +698,20 @@ Verb = Literal["kill", "stop", "pause", "resume", "restart"]
 
 class NodeKeys(TypedDict, total=False):
     """A node: a host of its own for its programs. Without `run` it is there for `exec` and
-    `shell`."""
+    `shell`. The node called `internet` is the machine's outside: it runs no programs, and others
+    reach through it what an ordinary program of the machine reaches, where `--allow-internet`
+    allows that, and servers of the machine's loopback under the name `host`, with `--allow-
+    host`."""
 
     address: OneOrTwo
     """The address of its first interface, or an IPv4 and an IPv6 one; one of a LAN's subnet is
     that of its interface there. Default: from the pools."""
     after: Names
     """Nodes or groups whose programs must be ready first."""
+    allow: Names
+    """Of the node `internet`: what of the outside may be reached, such as `[192.0.2.0/24:443,
+    dns]`: addresses, each perhaps with a prefix and a port (or ports, `80-90`), and `dns` for
+    names. Without a port, ICMP echo is included. Default: all."""
     count: int
     """Make so many nodes of this one, called `name-1`, `name-2` …; `name` then is their group."""
     cpu: Processors
@@ -740,6 +749,10 @@ class NodeKeys(TypedDict, total=False):
     users, as a container has: `/tmp`, `/var/tmp`, `/dev/shm`, `/home`, `/root`, `/run/user` and
     the home of the user that runs windtunnel are empty at the beginning, and gone at the end. The
     folder of the file and the run folder stay; default false."""
+    publish: Names
+    """TCP ports of the machine that lead to the node through `internet` and the links from there,
+    such as `8080:80`: the machine's port, then the node's. Only programs of the machine get to it
+    unless an address is written, as in `0.0.0.0:8080:80`."""
     ready: ReadyCondition
     """When a program counts as ready for those that come `after` it: `tcp:PORT`, `listen`,
     `unix:PATH`, `log:REGEX` (a line of its output matches) or `exit` (it has exited with 0), or a

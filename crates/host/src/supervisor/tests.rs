@@ -41,6 +41,8 @@ fn supervisor(programs: Vec<Program>) -> Supervisor {
         demand: Default::default(),
         reservation: None,
         receive_queue: None,
+        internet: None,
+        publish: Vec::new(),
         interfaces: Vec::new(),
         programs: vec![program],
     });

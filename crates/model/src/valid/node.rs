@@ -14,8 +14,20 @@ pub(super) fn validate(plan: &Plan, node: &Node) -> Result<(), Invalid> {
     ensure(pin.is_none_or(|pin| name::is_machine(pin)), || "its `pin` names no machine".to_owned())
         .and_then(|()| node.sysctl.iter().try_for_each(|(key, value)| setting(key, value)))
         .and_then(|()| node.demand.validate())
+        .and_then(|()| internet(plan, node))
         .and_then(|()| node.programs.iter().try_for_each(|it| program(plan, it)))
         .map_err(named)
+}
+
+/// One node is the machine's outside at the most: it has one link, and no programs.
+fn internet(plan: &Plan, node: &Node) -> Result<(), Invalid> {
+    let others = plan.nodes.iter().filter(|other| other.internet.is_some()).count();
+    let own = node.internet.is_none()
+        || (others == 1 && node.interfaces.len() <= 1 && node.programs.is_empty() && !node.forward);
+    ensure(own, || "it cannot be the machine's outside".to_owned())?;
+    ensure(node.publish.is_empty() || (others == 1 && node.internet.is_none()), || {
+        "its ports are published without a node for the machine's outside".to_owned()
+    })
 }
 
 fn setting(key: &str, value: &str) -> Result<(), Invalid> {

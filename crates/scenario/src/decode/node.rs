@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use windtunnel_model::plan::User;
+use windtunnel_model::plan::{Allow, Publish, User};
 use windtunnel_model::profile::QueueLimit;
 
+use super::internet::{Allowed, Published};
 use super::limits::{LimitKeys, LimitTable, RateKeys, RateTable, read_limits, read_rates};
 use super::machine::Pin;
 use super::program::{
@@ -27,6 +28,8 @@ pub(crate) struct NodeDraft {
     pub(crate) name: At<String>,
     pub(crate) count: Option<At<u64>>,
     pub(crate) addresses: Vec<At<IpAddr>>,
+    pub(crate) allow: Option<At<Vec<Allow>>>,
+    pub(crate) publish: Option<At<Vec<At<Publish>>>>,
     pub(crate) keys: NodeKeys,
     pub(crate) programs: Vec<ProgramDraft>,
 }
@@ -84,7 +87,10 @@ map! {
 
 map! {
     /// A node: a host of its own for its programs. Without `run` it is there for `exec` and
-    /// `shell`.
+    /// `shell`. The node called `internet` is the machine's outside: it runs no programs, and others
+    /// reach through it what an ordinary program of the machine reaches, where `--allow-internet`
+    /// allows that, and servers of the machine's loopback under the name `host`, with
+    /// `--allow-host`.
     Node, NodeDraft, by read_node {
         /// The command: a text that is split into words as a shell would (no shell runs it: write
         /// `[sh, -c, "…"]` for one), a list of words, or a list of programs `{run: …, …}`.
@@ -116,6 +122,14 @@ map! {
         /// Where a run has several machines: the one that this node, or all `count` of it, must be
         /// on, by its name or one of its labels (any machine with that label then).
         "pin" PIN: Pin,
+        /// Of the node `internet`: what of the outside may be reached, such as
+        /// `[192.0.2.0/24:443, dns]`: addresses, each perhaps with a prefix and a port (or ports,
+        /// `80-90`), and `dns` for names. Without a port, ICMP echo is included. Default: all.
+        "allow" ALLOW: Allowed,
+        /// TCP ports of the machine that lead to the node through `internet` and the links from
+        /// there, such as `8080:80`: the machine's port, then the node's. Only programs of the
+        /// machine get to it unless an address is written, as in `0.0.0.0:8080:80`.
+        "publish" PUBLISH: Published,
         ..LimitTable,
         ..RateTable,
         /// Has packets that come to the node delivered within its processor time, and says how many
@@ -160,12 +174,22 @@ fn read_node(from: &mut Decoder<'_>, field: Field<'_>) -> Option<NodeDraft> {
     let fields = from.table::<Node>(field, "a node")?;
     let count = from.read_at(&fields, Node::COUNT);
     let addresses = from.read_or(&fields, Node::ADDRESS, Vec::new());
+    let allow = from.read_at_key(&fields, Node::ALLOW);
+    let publish = from.read_at_key(&fields, Node::PUBLISH);
     let keys = read_keys(from, &fields);
     let programs = read_programs(from, &fields);
     if fields.has(Node::COUNT) && count.is_none() {
         return None;
     }
-    Some(NodeDraft { name, count, addresses: addresses?, keys, programs: programs? })
+    Some(NodeDraft {
+        name,
+        count,
+        addresses: addresses?,
+        allow,
+        publish,
+        keys,
+        programs: programs?,
+    })
 }
 
 fn read_keys(from: &mut Decoder<'_>, fields: &Fields<'_>) -> NodeKeys {

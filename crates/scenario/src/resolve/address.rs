@@ -49,7 +49,7 @@ pub(super) fn assign(found: &mut Diagnostics, draft: &Draft, plan: &mut Plan) {
     for interface in plan.routers.iter_mut().flat_map(|router| &mut router.interfaces) {
         fill(&mut interface.v4, &mut interface.v6, &mut v4, &mut v6);
     }
-    // Behind all others: a service moves no other address.
+    // Behind all others: a service moves no other address, and neither does the machine's outside.
     let mut needed = needed;
     for (service, draft) in plan.services.iter_mut().zip(&draft.services) {
         if draft.addresses.is_empty() && service.origin.is_none() {
@@ -59,6 +59,10 @@ pub(super) fn assign(found: &mut Diagnostics, draft: &Draft, plan: &mut Plan) {
             let v6 = if only_v4 { &mut none } else { &mut v6 };
             fill(&mut service.v4, &mut service.v6, &mut v4, v6);
         }
+    }
+    for internet in plan.nodes.iter_mut().filter_map(|node| node.internet.as_mut()) {
+        needed += 1;
+        fill(&mut internet.host_v4, &mut internet.host_v6, &mut v4, &mut v6);
     }
     let pools = [
         (v4, draft.pools.v4.map(|pool| (pool.place, format!("{}/{}", pool.network, pool.prefix)))),

@@ -7,7 +7,7 @@ use windtunnel_model::plan::{Node, Program, Restart, Router};
 use windtunnel_model::{NodeId, Plan, Span};
 
 use super::directory::Directory;
-use super::{Budget, limits};
+use super::{Budget, internet, limits};
 use crate::decode::{Draft, NodeDraft, NodeKeys};
 use crate::error::Diagnostics;
 use crate::{Source, WrittenProgram};
@@ -25,10 +25,16 @@ pub(super) fn resolve(
         let programs = programs(found, draft, node, &keys, source, directory);
         limits::within(found, node, &keys.limits.demand(), &programs);
         let count = node.count.as_ref().map_or(1, |count| count.value);
+        let publish = node.publish.as_ref().map(|publish| &publish.value[..]).unwrap_or_default();
+        let publish: Vec<_> = publish.iter().map(|port| port.value).collect();
         let each = programs.iter().map(weight).sum::<usize>() + 1;
         let all = each.saturating_mul(usize::try_from(count).unwrap_or(usize::MAX));
         if !budget.spend(found, all, node.name.place) {
             return;
+        }
+        if internet::is_outside(node) {
+            plan.nodes.extend((0..count).map(|_| internet::node(node, &keys)));
+            continue;
         }
         for member in 1..=count {
             let name = match node.count {
@@ -46,6 +52,8 @@ pub(super) fn resolve(
                 demand: keys.limits.demand(),
                 reservation: None,
                 receive_queue: keys.receive_queue,
+                internet: None,
+                publish: publish.clone(),
                 interfaces: Vec::new(),
                 programs: programs.clone(),
             });

@@ -52,6 +52,7 @@ pub(super) fn check(found: &mut Diagnostics, draft: &Draft, plan: &Plan) {
 /// Even where nodes may be unreachable, a path that is to be measured must exist.
 fn check_paths(found: &mut Diagnostics, draft: &Draft, plan: &Plan, touched: &[BTreeSet<usize>]) {
     let direct = direct(plan);
+    check_published(found, draft, plan, (touched, &direct));
     // Each fact of a draft has become an expectation.
     let drafts = draft.expect.iter().filter_map(|expectation| match &expectation.subject {
         Subject::Path { ends, facts, .. } => Some(std::iter::repeat_n(ends, facts.len())),
@@ -66,6 +67,24 @@ fn check_paths(found: &mut Diagnostics, draft: &Draft, plan: &Plan, touched: &[B
         if !joined && touched[from].is_disjoint(&touched[to]) {
             let message = format!("no path joins `{}` and `{}`", ends[0].value, ends[1].value);
             found.mistake(ends[0].place, message);
+        }
+    }
+}
+
+/// What comes by a published port comes from the machine's outside.
+fn check_published(
+    found: &mut Diagnostics,
+    draft: &Draft,
+    plan: &Plan,
+    (touched, direct): (&[BTreeSet<usize>], &BTreeSet<(usize, usize)>),
+) {
+    let Some(outside) = plan.internet().map(NodeId::index) else { return };
+    for (node, name) in draft.nodes.iter().filter_map(|it| Some((it.publish.as_ref()?, &it.name))) {
+        let Some(id) = plan.node_named(&name.value).map(NodeId::index) else { continue };
+        let joined = direct.contains(&(id.min(outside), id.max(outside)));
+        if !joined && touched[id].is_disjoint(&touched[outside]) {
+            let message = format!("publish: no path joins `internet` and `{}`", name.value);
+            found.mistake(node.place, message);
         }
     }
 }
