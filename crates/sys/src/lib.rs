@@ -26,6 +26,7 @@
 //! | [`seccomp`] | calls of a program, shown to a supervisor before they are done |
 //! | [`sock_diag`] | asking the kernel about the sockets of a network namespace |
 //! | [`socket`] | what a socket is, and how far it is |
+//! | [`socket_error`] | what became of datagrams that were sent |
 //! | [`executable`] | what kind of file a program is |
 //! | [`ptrace`] | threads of other processes, stopped and looked into |
 //! | [`limits`] | limits of the process, load of the machine |
@@ -75,5 +76,6 @@ pub mod shared_words;
 pub mod signal;
 pub mod sock_diag;
 pub mod socket;
+pub mod socket_error;
 pub mod terminal;
 pub mod unix;

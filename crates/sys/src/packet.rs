@@ -53,7 +53,15 @@ impl Socket {
     /// # Errors
     /// `EPERM` without `CAP_NET_RAW`; `ENOMEM` when not even one block can be had.
     pub fn open(slots: usize) -> io::Result<Socket> {
-        let descriptor = open_descriptor()?;
+        Socket::adopt(open_descriptor()?, 0, slots)
+    }
+
+    /// As [`Socket::open`], with the descriptor of [`open_deaf`], perhaps of another process, and for
+    /// one interface (0: all) of the network namespace in which that was opened. No rights are needed.
+    ///
+    /// # Errors
+    /// `ENODEV` where there is no such interface; `ENOMEM` as [`Socket::open`].
+    pub fn adopt(descriptor: OwnedFd, interface: u32, slots: usize) -> io::Result<Socket> {
         let socket = descriptor.as_fd();
         // The order matters: the version and the header size cannot change once a ring exists.
         let version = libc::c_int::try_from(libc::tpacket_versions::TPACKET_V2 as u32)
@@ -64,7 +72,7 @@ impl Socket {
         set_option(socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &ON)?;
         let ring = Ring::map(socket, slots)?;
         // Only now may frames come in; before, they would have gone to the socket's own queue.
-        bind_to_all(socket)?;
+        bind(socket, interface)?;
         Ok(Socket { descriptor, ring, scratch: send::Scratch::new() })
     }
 
@@ -136,7 +144,14 @@ impl Outlet {
     /// # Errors
     /// `EPERM` without `CAP_NET_RAW`.
     pub fn open() -> io::Result<Outlet> {
-        let descriptor = open_descriptor()?;
+        Outlet::adopt(open_descriptor()?)
+    }
+
+    /// One by the descriptor of [`open_deaf`], perhaps of another process.
+    ///
+    /// # Errors
+    /// What setsockopt(2) says.
+    pub fn adopt(descriptor: OwnedFd) -> io::Result<Outlet> {
         let socket = descriptor.as_fd();
         set_option(socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &ON)?;
         set_option(socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &ON)?;
@@ -153,7 +168,7 @@ impl Outlet {
 }
 
 impl From<OwnedFd> for Outlet {
-    /// That of another process.
+    /// That of another process, which has set its options.
     fn from(descriptor: OwnedFd) -> Outlet {
         Outlet { descriptor, scratch: send::Scratch::new() }
     }
@@ -173,6 +188,14 @@ impl AsFd for Socket {
     }
 }
 
+/// A packet socket that receives nothing yet, for [`Socket::adopt`] or [`Outlet::adopt`].
+///
+/// # Errors
+/// `EPERM` without `CAP_NET_RAW`.
+pub fn open_deaf() -> io::Result<OwnedFd> {
+    open_descriptor()
+}
+
 /// Protocol 0 keeps the socket deaf until it is bound.
 fn open_descriptor() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
@@ -182,9 +205,11 @@ fn open_descriptor() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(raw) })
 }
 
-fn bind_to_all(socket: BorrowedFd<'_>) -> io::Result<()> {
+/// Binds to an interface; 0: to all.
+fn bind(socket: BorrowedFd<'_>, interface: u32) -> io::Result<()> {
+    let interface = i32::try_from(interface).map_err(io::Error::other)?;
     let every_protocol = u16::try_from(libc::ETH_P_ALL).map_err(io::Error::other)?;
-    let address = link_address(0, every_protocol.to_be());
+    let address = link_address(interface, every_protocol.to_be());
     // SAFETY: the pointer is to a live sockaddr_ll of the given length.
     let returned = unsafe {
         libc::bind(socket.as_raw_fd(), (&raw const address).cast(), socklen::<libc::sockaddr_ll>())

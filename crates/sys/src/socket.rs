@@ -72,6 +72,8 @@ pub struct Memory {
     pub send_limit: u32,
     /// What waits to be sent, or to be acknowledged.
     pub send_queued: u32,
+    /// Datagrams that came and found no room, so far.
+    pub dropped: u32,
 }
 
 /// The memory of a socket (`SO_MEMINFO`, Linux 4.12).
@@ -89,7 +91,12 @@ pub fn memory(socket: impl AsFd) -> io::Result<Memory> {
         libc::getsockopt(raw, libc::SOL_SOCKET, libc::SO_MEMINFO, value, &raw mut length)
     };
     check(returned)?;
-    Ok(Memory { received: words[0], send_limit: words[3], send_queued: words[5] })
+    Ok(Memory {
+        received: words[0],
+        send_limit: words[3],
+        send_queued: words[5],
+        dropped: words[8],
+    })
 }
 
 /// The most bytes a second at which the kernel sends the stream of a socket
@@ -122,6 +129,20 @@ pub fn set_most_paced(socket: impl AsFd, rate: u64) -> io::Result<()> {
         libc::setsockopt(raw, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, value, socklen::<u64>())
     };
     check(returned).map(drop)
+}
+
+/// Lets a socket of a family have addresses that are not the machine's (`IP_TRANSPARENT`,
+/// `IPV6_TRANSPARENT`).
+///
+/// # Errors
+/// `EPERM` without `CAP_NET_RAW` or `CAP_NET_ADMIN` in the user namespace of its network namespace.
+pub fn set_transparent(socket: impl AsFd, v6: bool) -> io::Result<()> {
+    let (level, name) = match v6 {
+        false => (libc::IPPROTO_IP, libc::IP_TRANSPARENT),
+        true => (libc::IPPROTO_IPV6, libc::IPV6_TRANSPARENT),
+    };
+    let on: libc::c_int = 1;
+    crate::ffi::set_option(socket, level, name, &on)
 }
 
 /// How long calls that send, or receive, may wait (`SO_SNDTIMEO`, `SO_RCVTIMEO`); `None`: for ever.
