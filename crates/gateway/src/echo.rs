@@ -1,0 +1,170 @@
+//! ICMP echo between the network and the outside: a ping socket for each identifier inside, where
+//! the machine lets its programs have them (`net.ipv4.ping_group_range`); else a raw socket, which
+//! root may have; else nothing is answered, and that is counted.
+
+mod outside;
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use windtunnel_sys::clock;
+use windtunnel_wire::icmp;
+
+use crate::frames;
+use crate::log::FlowLine;
+use crate::poller::Token;
+use crate::report::Count;
+use crate::worker::{Context, Packet};
+use outside::Outside;
+
+/// Programs inside that send echo requests.
+#[derive(Debug, Default)]
+pub(crate) struct Echo {
+    by_identifier: HashMap<(IpAddr, u16), u64>,
+    flows: HashMap<u64, Flow>,
+    next: u64,
+    replies: u32,
+}
+
+#[derive(Debug)]
+struct Flow {
+    inside: IpAddr,
+    identifier: u16,
+    socket: Outside,
+    peers: Vec<IpAddr>,
+    mac: [u8; 6],
+    line: FlowLine,
+    used_ns: u64,
+}
+
+impl Echo {
+    /// Takes a request.
+    pub(crate) fn request(&mut self, context: &mut Context, packet: &Packet<'_>) {
+        let Ok(view) = icmp::View::parse(packet.info.payload(packet.frame)) else {
+            return context.report.count(Count::Ignored("malformed"));
+        };
+        if !packet.is_intact() {
+            return context.report.count(Count::Ignored("checksum"));
+        }
+        let destination = packet.info.final_destination;
+        match context.way(destination, None) {
+            Err(refusal) => context.refuse(packet, refusal),
+            // It is the gateway's own address.
+            Ok(_) if context.policy.is_host(destination) => self.reply_as_host(context, packet),
+            Ok(outside) => {
+                let Some(flow) = self.flow(context, packet, view.identifier()) else { return };
+                flow.mac = packet.mac;
+                flow.used_ns = clock::monotonic_ns();
+                if !flow.peers.contains(&outside) && flow.peers.len() < PEERS_MAX {
+                    flow.peers.push(outside);
+                }
+                match flow.socket.send(outside, view.sequence(), view.body()) {
+                    Ok(()) => {
+                        let bytes = u64::try_from(view.body().len()).unwrap_or(0);
+                        flow.line.sent_bytes = flow.line.sent_bytes.saturating_add(bytes);
+                    }
+                    Err(_) => context.report.count(Count::Ignored("echo not sent")),
+                }
+            }
+        }
+    }
+
+    /// Replies have come.
+    pub(crate) fn answers(&mut self, context: &mut Context, id: u64) {
+        let Some(flow) = self.flows.get_mut(&id) else { return };
+        let mut buffer = vec![0; outside::PAYLOAD_MAX];
+        for _ in 0..TURN {
+            let Ok(Some((from, sequence, length))) = flow.socket.receive(&mut buffer) else {
+                return;
+            };
+            if !flow.peers.contains(&from) {
+                continue;
+            }
+            let bytes = u64::try_from(length).unwrap_or(0);
+            flow.line.received_bytes = flow.line.received_bytes.saturating_add(bytes);
+            self.replies = self.replies.wrapping_add(1);
+            let size = (context.settings.mtu, self.replies);
+            let numbers = (flow.identifier, sequence);
+            let payload = buffer.get(..length).unwrap_or_default();
+            for mut frame in frames::echo_reply((from, flow.inside), numbers, payload, size) {
+                context.out.send_to_link(&mut frame, flow.mac, &mut context.report);
+            }
+        }
+    }
+
+    /// Forgets programs that have been silent.
+    pub(crate) fn expire(&mut self, context: &mut Context) {
+        let now_ns = clock::monotonic_ns();
+        let idle_ns = u64::try_from(IDLE.as_nanos()).unwrap_or(u64::MAX);
+        let idle = self.flows.iter().filter(|(_, it)| now_ns.saturating_sub(it.used_ns) > idle_ns);
+        let idle: Vec<u64> = idle.map(|(id, _)| *id).collect();
+        idle.into_iter().for_each(|id| self.end(context, id, "idle"));
+    }
+
+    /// All is over.
+    pub(crate) fn close(&mut self, context: &mut Context) {
+        let ids: Vec<u64> = self.flows.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.end(context, id, "run ended"));
+    }
+
+    fn reply_as_host(&mut self, context: &mut Context, packet: &Packet<'_>) {
+        let mut frame = packet.frame.to_vec();
+        let mut vnet = *packet.vnet;
+        if icmp::echo_reply_in_place(&mut frame, &mut vnet) {
+            context.out.send_to_link(&mut frame, packet.mac, &mut context.report);
+        }
+    }
+
+    fn flow(
+        &mut self,
+        context: &mut Context,
+        packet: &Packet<'_>,
+        identifier: u16,
+    ) -> Option<&mut Flow> {
+        let inside = packet.info.source;
+        let key = (inside, identifier);
+        if let Some(id) = self.by_identifier.get(&key) {
+            return self.flows.get_mut(id);
+        }
+        if self.flows.len() >= FLOWS_MAX {
+            let oldest = self.flows.iter().min_by_key(|(_, flow)| flow.used_ns).map(|(id, _)| *id);
+            oldest.into_iter().for_each(|id| self.end(context, id, "displaced"));
+        }
+        self.next += 1;
+        let id = self.next;
+        let Ok(socket) = Outside::open(inside.is_ipv6(), identifier_of(id)) else {
+            context.report.echo_denied += 1;
+            return None;
+        };
+        if context.poller.add_readable(&socket, Token::Echo(id)).is_err() {
+            context.report.count(Count::Lost(crate::splice::FAILED, 1));
+            return None;
+        }
+        context.report.count(Count::Flow("echo"));
+        let from = SocketAddr::new(inside, identifier);
+        let line = FlowLine::new("echo", from, SocketAddr::new(packet.info.final_destination, 0));
+        let (peers, mac, used_ns) = (Vec::new(), packet.mac, clock::monotonic_ns());
+        self.by_identifier.insert(key, id);
+        let flow = Flow { inside, identifier, socket, peers, mac, line, used_ns };
+        Some(self.flows.entry(id).or_insert(flow))
+    }
+
+    fn end(&mut self, context: &mut Context, id: u64, why: &str) {
+        let Some(flow) = self.flows.remove(&id) else { return };
+        self.by_identifier.remove(&(flow.inside, flow.identifier));
+        context.carried(&flow.line);
+        context.log.ended(&flow.line, why);
+    }
+}
+
+/// Identifiers outside: few of them are in use at once.
+fn identifier_of(id: u64) -> u16 {
+    u16::try_from(id % 0xffff).unwrap_or(0)
+}
+
+/// RFC 5508, 3.2: a minute at the least.
+const IDLE: Duration = Duration::from_secs(60);
+const FLOWS_MAX: usize = 512;
+const PEERS_MAX: usize = 256;
+const TURN: usize = 64;

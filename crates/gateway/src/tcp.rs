@@ -1,0 +1,286 @@
+//! TCP from the network to the outside.
+//!
+//! The first SYN of a connection is held until the outside has accepted (or not): only then the
+//! kernel of the node gets it, and its TCP answers in the name of the address outside. From then on
+//! every segment of the client goes to the kernel, which answers by the node's own link.
+
+mod listeners;
+mod table;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::OwnedFd;
+
+use rustix::io::Errno;
+use windtunnel_sys::clock;
+use windtunnel_wire::icmp::Kind;
+use windtunnel_wire::{tcp, vnet};
+
+use crate::flows::{FlowKey, Step, step};
+use crate::log::FlowLine;
+use crate::poller::Token;
+use crate::report::Count;
+use crate::socket::{self, Dialled};
+use crate::splice::{FAILED, Pair, Pipes, Pumped};
+use crate::worker::{Context, Packet};
+use listeners::Listeners;
+use table::{Flow, Syn, Table};
+
+/// Connections from the network to the outside, and published ones the other way round.
+#[derive(Debug, Default)]
+pub(crate) struct Tcp {
+    flows: Table,
+    listeners: Listeners,
+    pairs: std::collections::HashMap<u64, Pair>,
+    /// Pairs that have more to carry.
+    more: std::collections::VecDeque<u64>,
+    pipes: Pipes,
+    next: u64,
+}
+
+impl Tcp {
+    /// Takes a segment; whether it goes to the kernel.
+    pub(crate) fn segment(&mut self, context: &mut Context, packet: &Packet<'_>) -> bool {
+        let payload = packet.info.payload(packet.frame);
+        let view = tcp::View::parse(payload).ok();
+        let key = FlowKey::of(packet.info, packet.frame);
+        let Some((view, key)) = view.zip(key) else {
+            context.report.count(Count::Ignored("malformed"));
+            return false;
+        };
+        match step(self.flows.stage(&key), view.flags()) {
+            Step::Pass => {
+                self.flows.touch(&key);
+                return true;
+            }
+            Step::Begin => self.begin(context, key, packet),
+            Step::Keep => self.flows.keep(&key, Syn::of(packet)),
+            Step::Cancel => self.cancel(context, &key),
+            Step::Stray => {
+                context.out.answer_reset(packet.frame, packet.mac, &mut context.report);
+            }
+            Step::Drop => {}
+        }
+        false
+    }
+
+    /// A connection to the outside has come out.
+    pub(crate) fn dialled(&mut self, context: &mut Context, dial: u64) {
+        let Some((key, syn, socket, line)) = self.flows.take_dialled(dial) else { return };
+        match socket::outcome(&socket) {
+            Ok(()) => {
+                // It is joined later, and waited for in another way then.
+                let _ = context.poller.remove(&socket);
+                self.offer(context, key, &syn, (socket, line));
+            }
+            Err(errno) => refuse(context, &syn, &line, errno),
+        }
+    }
+
+    /// Connections wait at a listener inside.
+    pub(crate) fn accept(&mut self, context: &mut Context, listener: u64) {
+        while let Some(accepted) = self.listeners.accept(context, listener) {
+            let (peer, local) =
+                (windtunnel_sys::socket::peer(&accepted), windtunnel_sys::socket::local(&accepted));
+            let (Ok(Some(client)), Ok(server)) = (peer, local) else { continue };
+            let key = FlowKey { client, server };
+            if let Some((outside, line)) = self.flows.take_offered(&key) {
+                let pair = Pair::new(accepted, outside, line, Some(key));
+                self.join(context, pair);
+            } else if context.is_own(server.ip()) && server.port() == NAMES_PORT {
+                self.ask_names(context, key, accepted);
+            } else {
+                socket::tear(accepted);
+            }
+        }
+    }
+
+    /// One of the ends of a pair can go on.
+    pub(crate) fn pump(&mut self, context: &mut Context, id: u64, has_error: bool) {
+        let Some(pair) = self.pairs.get_mut(&id) else { return };
+        let mut pumped = pair.pump(&mut self.pipes);
+        if has_error && !matches!(pumped, Pumped::Over(_)) {
+            pumped = pair.failure().map_or(pumped, Pumped::Over);
+        }
+        match pumped {
+            Pumped::Waits => {}
+            Pumped::More => self.more.push_back(id),
+            Pumped::Over(why) => self.end(context, id, why),
+        }
+    }
+
+    /// Goes on with pairs that have had their turn; whether any of them has more still.
+    pub(crate) fn pump_more(&mut self, context: &mut Context) -> bool {
+        for id in std::mem::take(&mut self.more) {
+            self.pump(context, id, false);
+        }
+        !self.more.is_empty()
+    }
+
+    /// Joins two connections.
+    pub(crate) fn join(&mut self, context: &mut Context, pair: Pair) {
+        self.next += 1;
+        let id = self.next;
+        let [inside, outside] = pair.ends();
+        let token = Token::Pair(id);
+        let added = context.poller.add_edges(inside, token);
+        let added = added.and_then(|()| context.poller.add_edges(outside, token));
+        if let Some(key) = pair.key {
+            self.flows.insert(key, Flow::Joined);
+        }
+        self.pairs.insert(id, pair);
+        if added.is_err() {
+            self.end(context, id, FAILED);
+        }
+    }
+
+    /// Opens the listener for names that are asked for by TCP.
+    pub(crate) fn listen_for_names(&mut self, context: &mut Context) -> std::io::Result<()> {
+        let families: Vec<bool> = context.settings.own.iter().map(IpAddr::is_ipv6).collect();
+        families.into_iter().try_for_each(|v6| self.listeners.ensure(context, v6, NAMES_PORT))
+    }
+
+    /// Forgets what has been over for long.
+    pub(crate) fn expire(&mut self, context: &mut Context) {
+        self.listeners.resume(context);
+        for (socket, line) in self.flows.expire(clock::monotonic_ns()) {
+            socket::tear(socket);
+            context.log.ended(&line, "abandoned");
+        }
+    }
+
+    /// All is over.
+    pub(crate) fn close(&mut self, context: &mut Context) {
+        let ids: Vec<u64> = self.pairs.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.end(context, id, "run ended"));
+    }
+
+    fn begin(&mut self, context: &mut Context, key: FlowKey, packet: &Packet<'_>) {
+        if !packet.is_intact() {
+            return context.report.count(Count::Ignored("checksum"));
+        }
+        let port = key.server.port();
+        let to = match context.way(key.server.ip(), Some(port)) {
+            Ok(outside) => SocketAddr::new(outside, port),
+            Err(refusal) => return context.refuse(packet, refusal),
+        };
+        if self.flows.len() >= FLOWS_MAX {
+            return context.report.count(Count::Lost("connections beyond 32768", 1));
+        }
+        let line = FlowLine::new("tcp", key.client, key.server);
+        let syn = Syn::of(packet);
+        match dial(to, context.policy.is_host(key.server.ip())) {
+            Ok(Dialled::Now(socket)) => self.offer(context, key, &syn, (socket, line)),
+            Ok(Dialled::Soon(socket)) => {
+                self.next += 1;
+                let dial = self.next;
+                if context.poller.add_once_writable(&socket, Token::Dial(dial)).is_err() {
+                    return context.report.count(Count::Lost(FAILED, 1));
+                }
+                self.flows.insert(key, Flow::Dialled { dial, syn, socket, line });
+            }
+            Err(errno) => refuse(context, &syn, &line, errno),
+        }
+    }
+
+    /// Hands the client's SYN to the kernel.
+    fn offer(
+        &mut self,
+        context: &mut Context,
+        key: FlowKey,
+        syn: &Syn,
+        (socket, line): (OwnedFd, FlowLine),
+    ) {
+        let listening = self.listeners.ensure(context, key.server.is_ipv6(), key.server.port());
+        if listening.is_err() {
+            return context.report.count(Count::Lost(FAILED, 1));
+        }
+        context.report.count(Count::Flow("tcp"));
+        let since_ns = clock::monotonic_ns();
+        self.flows.insert(key, Flow::Offered { socket, line, since_ns });
+        let mut frame = syn.frame.clone();
+        context.out.address_to_kernel(&mut frame);
+        context.out.send_to_kernel(&[(&syn.vnet, &frame)], &mut context.report);
+    }
+
+    fn cancel(&mut self, context: &mut Context, key: &FlowKey) {
+        if let Some((socket, line)) = self.flows.cancel(key) {
+            drop(socket);
+            context.log.ended(&line, "abandoned");
+        }
+    }
+
+    /// A question for names by TCP: its stream is that of a resolver.
+    fn ask_names(&mut self, context: &mut Context, key: FlowKey, accepted: OwnedFd) {
+        let resolver = context.policy.names().ok().and_then(|()| context.resolver());
+        let line = FlowLine::new("dns", key.client, key.server);
+        match resolver.map(socket::dial) {
+            Some(Ok(Dialled::Now(socket) | Dialled::Soon(socket))) => {
+                context.report.count(Count::Flow("dns"));
+                self.join(context, Pair::new(accepted, socket, line, None));
+            }
+            _ => socket::tear(accepted),
+        }
+    }
+
+    fn end(&mut self, context: &mut Context, id: u64, why: &'static str) {
+        let Some(pair) = self.pairs.remove(&id) else { return };
+        if why == FAILED {
+            context.report.count(Count::Lost(FAILED, 1));
+        }
+        let (line, key) = pair.end(why != "closed", &mut self.pipes);
+        context.carried(&line);
+        context.log.ended(&line, why);
+        if let Some(key) = key {
+            self.flows.insert(key, Flow::Over { since_ns: clock::monotonic_ns() });
+        }
+    }
+}
+
+/// Begins a connection outside. The machine's loopback has two addresses, and most servers listen
+/// at one of them: where that of the client's version refuses, the other is tried.
+fn dial(to: SocketAddr, is_host: bool) -> Result<Dialled, Errno> {
+    let other: IpAddr = match to {
+        SocketAddr::V4(_) => Ipv6Addr::LOCALHOST.into(),
+        SocketAddr::V6(_) => Ipv4Addr::LOCALHOST.into(),
+    };
+    let dialled = match socket::dial(to) {
+        Ok(Dialled::Soon(socket)) if is_host => socket::settled(socket),
+        dialled => dialled,
+    };
+    match dialled {
+        Err(Errno::CONNREFUSED) if is_host => {
+            // The client learns the answer for its own version.
+            socket::dial(SocketAddr::new(other, to.port())).map_err(|_| Errno::CONNREFUSED)
+        }
+        dialled => dialled,
+    }
+}
+
+/// Says to the client what became of its connection outside.
+fn refuse(context: &mut Context, syn: &Syn, line: &FlowLine, errno: Errno) {
+    let kind = match errno {
+        Errno::HOSTUNREACH => Kind::HostUnreachable,
+        Errno::NETUNREACH | Errno::ADDRNOTAVAIL | Errno::AFNOSUPPORT => Kind::NetUnreachable,
+        Errno::ACCESS | Errno::PERM => Kind::AdminProhibited,
+        Errno::TIMEDOUT => {
+            // The outside was silent, and so are we.
+            return context.log.ended(line, "timed out");
+        }
+        lack if socket::is_lack(lack) => {
+            return context.report.count(Count::Lost(FAILED, 1));
+        }
+        _ => {
+            context.out.answer_reset(&syn.frame, syn.mac, &mut context.report);
+            return context.log.ended(line, "refused");
+        }
+    };
+    context.answer_error(&syn.frame, syn.mac, kind);
+    context.log.ended(line, "unreachable");
+}
+
+/// As many connections as two ports of the outside would have: more is an error of a program.
+const FLOWS_MAX: usize = 32_768;
+/// Of RFC 1035, 4.2.
+const NAMES_PORT: u16 = 53;
+/// The header of a frame as the kernel has it.
+type VnetBytes = [u8; vnet::Header::LEN];

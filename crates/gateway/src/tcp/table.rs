@@ -1,0 +1,132 @@
+//! Connections by their addresses.
+
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+
+use windtunnel_sys::clock;
+
+use super::VnetBytes;
+use crate::flows::{FlowKey, Stage};
+use crate::log::FlowLine;
+use crate::worker::Packet;
+
+/// A request of a client, as it came.
+#[derive(Debug)]
+pub(super) struct Syn {
+    pub(super) frame: Vec<u8>,
+    pub(super) vnet: VnetBytes,
+    /// Where an answer goes.
+    pub(super) mac: [u8; 6],
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(super) enum Flow {
+    Dialled { dial: u64, syn: Syn, socket: OwnedFd, line: FlowLine },
+    Offered { socket: OwnedFd, line: FlowLine, since_ns: u64 },
+    Joined,
+    Over { since_ns: u64 },
+}
+
+/// All connections.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    flows: HashMap<FlowKey, Flow>,
+    dials: HashMap<u64, FlowKey>,
+}
+
+impl Syn {
+    pub(super) fn of(packet: &Packet<'_>) -> Syn {
+        Syn { frame: packet.frame.to_vec(), vnet: packet.vnet.emit(), mac: packet.mac }
+    }
+}
+
+impl Table {
+    pub(super) fn len(&self) -> usize {
+        self.flows.len()
+    }
+
+    pub(super) fn stage(&self, key: &FlowKey) -> Option<Stage> {
+        Some(match self.flows.get(key)? {
+            Flow::Dialled { .. } => Stage::Dialled,
+            Flow::Offered { .. } => Stage::Offered,
+            Flow::Joined => Stage::Joined,
+            Flow::Over { .. } => Stage::Over,
+        })
+    }
+
+    pub(super) fn insert(&mut self, key: FlowKey, flow: Flow) {
+        if let Flow::Dialled { dial, .. } = flow {
+            self.dials.insert(dial, key);
+        }
+        self.flows.insert(key, flow);
+    }
+
+    /// The kernel still has something to say of a connection that is over.
+    pub(super) fn touch(&mut self, key: &FlowKey) {
+        if let Some(Flow::Over { since_ns }) = self.flows.get_mut(key) {
+            *since_ns = clock::monotonic_ns();
+        }
+    }
+
+    /// Keeps a newer request of a connection that is being made.
+    pub(super) fn keep(&mut self, key: &FlowKey, newer: Syn) {
+        if let Some(Flow::Dialled { syn, .. }) = self.flows.get_mut(key) {
+            *syn = newer;
+        }
+    }
+
+    /// The connection that is being made by this number.
+    pub(super) fn take_dialled(&mut self, dial: u64) -> Option<(FlowKey, Syn, OwnedFd, FlowLine)> {
+        let key = self.dials.remove(&dial)?;
+        match self.flows.remove(&key)? {
+            Flow::Dialled { syn, socket, line, .. } => Some((key, syn, socket, line)),
+            other => {
+                self.flows.insert(key, other);
+                None
+            }
+        }
+    }
+
+    pub(super) fn take_offered(&mut self, key: &FlowKey) -> Option<(OwnedFd, FlowLine)> {
+        match self.flows.remove(key)? {
+            Flow::Offered { socket, line, .. } => Some((socket, line)),
+            other => {
+                self.flows.insert(*key, other);
+                None
+            }
+        }
+    }
+
+    pub(super) fn cancel(&mut self, key: &FlowKey) -> Option<(OwnedFd, FlowLine)> {
+        match self.flows.remove(key)? {
+            Flow::Dialled { dial, socket, line, .. } => {
+                self.dials.remove(&dial);
+                Some((socket, line))
+            }
+            other => {
+                self.flows.insert(*key, other);
+                None
+            }
+        }
+    }
+
+    /// Forgets what is over for longer than the kernel needs it, and what a client has never taken
+    /// up, whose connections outside are returned.
+    pub(super) fn expire(&mut self, now_ns: u64) -> Vec<(OwnedFd, FlowLine)> {
+        let old = |since_ns: u64| now_ns.saturating_sub(since_ns) > LINGER_NS;
+        let expired = self.flows.extract_if(|_, flow| match flow {
+            Flow::Offered { since_ns, .. } | Flow::Over { since_ns } => old(*since_ns),
+            Flow::Dialled { .. } | Flow::Joined => false,
+        });
+        let sockets = expired.filter_map(|(_, flow)| match flow {
+            Flow::Offered { socket, line, .. } => Some((socket, line)),
+            _ => None,
+        });
+        sockets.collect()
+    }
+}
+
+/// Longer than Linux repeats a SYN (127 s with `tcp_syn_retries` 6) or an unanswered FIN without an
+/// owner.
+const LINGER_NS: u64 = 150_000_000_000;

@@ -1,0 +1,294 @@
+//! UDP between the network and the outside: one socket outside for each endpoint inside, whatever
+//! it sends to (endpoint-independent mapping, RFC 4787, 4.1), which gets answers from addresses
+//! only that it has sent to (section 5).
+
+use std::collections::HashMap;
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery};
+use windtunnel_sys::{clock, socket_error};
+use windtunnel_wire::icmp::Kind;
+use windtunnel_wire::{udp, vnet};
+
+use crate::frames;
+use crate::log::FlowLine;
+use crate::poller::Token;
+use crate::report::Count;
+use crate::socket;
+use crate::splice::FAILED;
+use crate::worker::{Context, Packet};
+
+/// All endpoints inside that have sent.
+#[derive(Debug, Default)]
+pub(crate) struct Udp {
+    by_endpoint: HashMap<SocketAddr, u64>,
+    sessions: HashMap<u64, Session>,
+    next: u64,
+    identification: u32,
+    buffer: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Session {
+    inside: SocketAddr,
+    socket: UdpSocket,
+    /// Where frames for the endpoint go.
+    mac: [u8; 6],
+    /// Addresses that were sent to, by what they are outside.
+    peers: HashMap<IpAddr, IpAddr>,
+    /// Destinations that were found to be allowed, with what they are outside.
+    ways: HashMap<SocketAddr, SocketAddr>,
+    line: FlowLine,
+    used_ns: u64,
+    dropped: u32,
+}
+
+impl Udp {
+    /// Takes a datagram, or a train of them.
+    pub(crate) fn datagram(&mut self, context: &mut Context, packet: &Packet<'_>) {
+        let payload = packet.info.payload(packet.frame);
+        let ports = packet.info.ports(packet.frame);
+        let (Ok(view), Some((from, to))) = (udp::View::parse(payload), ports) else {
+            return context.report.count(Count::Ignored("malformed"));
+        };
+        if !packet.is_intact() {
+            return context.report.count(Count::Ignored("checksum"));
+        }
+        let inside = SocketAddr::new(packet.info.source, from);
+        let destination = SocketAddr::new(packet.info.final_destination, to);
+        let Some(id) = self.session(context, inside, destination, packet) else { return };
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let Some(way) = session.way(context, destination, packet) else { return };
+        session.mac = packet.mac;
+        session.used_ns = clock::monotonic_ns();
+        let is_train = packet.vnet.gso_type == vnet::GSO_UDP_L4 && packet.vnet.gso_size > 0;
+        // A train has a length of its own only in the frame.
+        let data = if is_train { &payload[udp::HEADER_LEN..] } else { view.payload() };
+        let size = if is_train { usize::from(packet.vnet.gso_size) } else { data.len().max(1) };
+        match data {
+            [] => session.send(context, &[], way, packet),
+            data => data.chunks(size).for_each(|part| session.send(context, part, way, packet)),
+        }
+    }
+
+    /// Answers have come for an endpoint, or errors.
+    pub(crate) fn answers(&mut self, context: &mut Context, id: u64, has_error: bool) {
+        self.buffer.resize(DATAGRAM_MAX, 0);
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        if has_error {
+            session.errors(context);
+        }
+        for _ in 0..TURN {
+            let (length, from) = match session.socket.recv_from(&mut self.buffer) {
+                Ok(received) => received,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                // What came back for a datagram; the next call says more.
+                Err(_) => continue,
+            };
+            let Some(visible) = session.peers.get(&from.ip()) else {
+                context.report.count(Count::Ignored("unasked"));
+                continue;
+            };
+            let source = SocketAddr::new(*visible, from.port());
+            session.used_ns = clock::monotonic_ns();
+            let bytes = u64::try_from(length).unwrap_or(0);
+            session.line.received_bytes = session.line.received_bytes.saturating_add(bytes);
+            self.identification = self.identification.wrapping_add(1);
+            let size = (context.settings.mtu, self.identification);
+            let ends = (source, session.inside);
+            for mut frame in frames::datagram(ends, &self.buffer[..length], size) {
+                context.out.send_to_link(&mut frame, session.mac, &mut context.report);
+            }
+        }
+    }
+
+    /// Forgets endpoints that have been silent, and counts what their sockets had no room for.
+    pub(crate) fn expire(&mut self, context: &mut Context) {
+        let now_ns = clock::monotonic_ns();
+        let idle_ns = u64::try_from(IDLE.as_nanos()).unwrap_or(u64::MAX);
+        let is_idle = |session: &Session| now_ns.saturating_sub(session.used_ns) > idle_ns;
+        self.sessions.values_mut().for_each(|session| session.count_drops(context));
+        let idle: Vec<u64> =
+            self.sessions.iter().filter(|(_, it)| is_idle(it)).map(|(id, _)| *id).collect();
+        idle.into_iter().for_each(|id| self.end(context, id, "idle"));
+    }
+
+    /// All is over.
+    pub(crate) fn close(&mut self, context: &mut Context) {
+        let ids: Vec<u64> = self.sessions.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.end(context, id, "run ended"));
+    }
+
+    /// The session of an endpoint, a new one if there is none and the destination is allowed.
+    fn session(
+        &mut self,
+        context: &mut Context,
+        inside: SocketAddr,
+        destination: SocketAddr,
+        packet: &Packet<'_>,
+    ) -> Option<u64> {
+        if let Some(id) = self.by_endpoint.get(&inside) {
+            return Some(*id);
+        }
+        // What is refused leaves no socket behind.
+        if let Err(refusal) = context.way(destination.ip(), Some(destination.port())) {
+            context.refuse(packet, refusal);
+            return None;
+        }
+        if self.sessions.len() >= SESSIONS_MAX {
+            self.end_oldest(context);
+        }
+        self.next += 1;
+        let id = self.next;
+        let Ok(session) = Session::open(context, id, inside, destination, packet.mac) else {
+            context.report.count(Count::Lost(FAILED, 1));
+            return None;
+        };
+        context.report.count(Count::Flow("udp"));
+        self.by_endpoint.insert(inside, id);
+        self.sessions.insert(id, session);
+        Some(id)
+    }
+
+    fn end_oldest(&mut self, context: &mut Context) {
+        let oldest = self.sessions.iter().min_by_key(|(_, session)| session.used_ns);
+        if let Some(id) = oldest.map(|(id, _)| *id) {
+            self.end(context, id, "displaced");
+        }
+    }
+
+    fn end(&mut self, context: &mut Context, id: u64, why: &str) {
+        let Some(mut session) = self.sessions.remove(&id) else { return };
+        self.by_endpoint.remove(&session.inside);
+        session.count_drops(context);
+        context.carried(&session.line);
+        context.log.ended(&session.line, why);
+    }
+}
+
+impl Session {
+    fn open(
+        context: &Context,
+        id: u64,
+        inside: SocketAddr,
+        destination: SocketAddr,
+        mac: [u8; 6],
+    ) -> io::Result<Session> {
+        let v6 = inside.is_ipv6();
+        let socket = socket::datagrams(v6)?;
+        socket_error::keep(&socket, v6)?;
+        if !v6 {
+            // What is too long for the way is cut outside, as it was not forbidden inside.
+            sockopt::set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::DONT)?;
+        }
+        // As much as the machine lets anyone have.
+        sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER)?;
+        context.poller.add_readable(&socket, Token::Session(id))?;
+        Ok(Session {
+            inside,
+            socket,
+            mac,
+            peers: HashMap::new(),
+            ways: HashMap::new(),
+            line: FlowLine::new("udp", inside, destination),
+            used_ns: clock::monotonic_ns(),
+            dropped: 0,
+        })
+    }
+
+    /// What a destination is outside, if it is allowed; else it is answered.
+    fn way(
+        &mut self,
+        context: &mut Context,
+        destination: SocketAddr,
+        packet: &Packet<'_>,
+    ) -> Option<SocketAddr> {
+        if let Some(way) = self.ways.get(&destination) {
+            return Some(*way);
+        }
+        let outside = match context.way(destination.ip(), Some(destination.port())) {
+            Ok(outside) => outside,
+            Err(refusal) => {
+                context.refuse(packet, refusal);
+                return None;
+            }
+        };
+        if self.peers.len() >= PEERS_MAX {
+            context.report.count(Count::Lost("datagrams to more than 4096 addresses", 1));
+            return None;
+        }
+        self.peers.insert(outside, destination.ip());
+        if self.ways.len() >= PEERS_MAX {
+            self.ways.clear();
+        }
+        let way = SocketAddr::new(outside, destination.port());
+        self.ways.insert(destination, way);
+        Some(way)
+    }
+
+    fn send(&mut self, context: &mut Context, data: &[u8], to: SocketAddr, packet: &Packet<'_>) {
+        let mut sent = self.socket.send_to(data, to);
+        let is_of_room = |error: &io::Error| error.kind() == ErrorKind::WouldBlock;
+        if sent.as_ref().is_err_and(|error| !is_of_room(error)) {
+            // An error that came back for an earlier datagram is reported by the next call.
+            self.errors(context);
+            sent = self.socket.send_to(data, to);
+        }
+        match sent {
+            Ok(_) => {
+                let bytes = u64::try_from(data.len()).unwrap_or(0);
+                self.line.sent_bytes = self.line.sent_bytes.saturating_add(bytes);
+            }
+            Err(error) if is_of_room(&error) || error.kind() == ErrorKind::OutOfMemory => {
+                context.report.count(Count::Lost("datagrams that the machine had no room for", 1));
+            }
+            Err(error) => {
+                let errno = rustix::io::Errno::from_io_error(&error);
+                let refusal = errno.map_or(crate::policy::Refusal::NoRoute, socket::refusal);
+                context.refuse(packet, refusal);
+            }
+        }
+    }
+
+    /// Hands on errors that came back from outside.
+    fn errors(&mut self, context: &mut Context) {
+        let mut quoted = [0; QUOTED_MAX];
+        while let Ok(Some(error)) = socket_error::next(&self.socket, &mut quoted) {
+            let Some(visible) = self.peers.get(&error.destination.ip()) else { continue };
+            let destination = SocketAddr::new(*visible, error.destination.port());
+            let kind = match rustix::io::Errno::from_raw_os_error(error.errno) {
+                rustix::io::Errno::CONNREFUSED => Kind::PortUnreachable,
+                rustix::io::Errno::HOSTUNREACH => Kind::HostUnreachable,
+                rustix::io::Errno::NETUNREACH => Kind::NetUnreachable,
+                rustix::io::Errno::MSGSIZE => Kind::TooBig { mtu: error.mtu },
+                rustix::io::Errno::ACCESS | rustix::io::Errno::PERM => Kind::AdminProhibited,
+                _ => continue,
+            };
+            let payload = quoted.get(..error.bytes).unwrap_or_default();
+            if let Some(frame) = frames::quoted(self.inside, destination, payload) {
+                context.answer_error(&frame, self.mac, kind);
+            }
+        }
+    }
+
+    fn count_drops(&mut self, context: &mut Context) {
+        let memory = windtunnel_sys::socket::memory(&self.socket).unwrap_or_default();
+        let new = memory.dropped.wrapping_sub(self.dropped);
+        self.dropped = memory.dropped;
+        let what = "datagrams from outside that the gateway did not take in time";
+        context.report.count(Count::Lost(what, u64::from(new)));
+    }
+}
+
+/// RFC 4787, 4.3: five minutes are recommended.
+const IDLE: Duration = Duration::from_secs(300);
+const SESSIONS_MAX: usize = 8192;
+const PEERS_MAX: usize = 4096;
+/// Datagrams that one endpoint gets before others have their turn.
+const TURN: usize = 64;
+const DATAGRAM_MAX: usize = 65_536;
+const RECEIVE_BUFFER: usize = 4 << 20;
+/// Of a datagram, an ICMP error need not quote more (RFC 1812, 4.3.2.3).
+const QUOTED_MAX: usize = 512;

@@ -1,0 +1,131 @@
+//! Frames that leave the gateway: to the node's link, or to the kernel of the node.
+
+use std::io::ErrorKind;
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use windtunnel_sys::packet::{BATCH_MAX, Outgoing, Outlet};
+use windtunnel_sys::poll::{self, PollFd, PollFlags};
+use windtunnel_wire::icmp::{self, Kind};
+use windtunnel_wire::packet::Info;
+use windtunnel_wire::reset::{self, Reset};
+use windtunnel_wire::{ethernet, vnet};
+
+use crate::inside::Devices;
+use crate::report::{Count, Report};
+use crate::settings::Settings;
+
+/// Sends frames in the node's network namespace, and counts what cannot be sent.
+#[derive(Debug)]
+pub(crate) struct WireOut {
+    outlet: Outlet,
+    devices: Devices,
+    mac: [u8; 6],
+    own: Vec<IpAddr>,
+}
+
+impl WireOut {
+    pub(crate) fn new(
+        descriptor: OwnedFd,
+        devices: Devices,
+        settings: &Settings,
+    ) -> std::io::Result<WireOut> {
+        let outlet = Outlet::adopt(descriptor)?;
+        Ok(WireOut { outlet, devices, mac: settings.mac, own: settings.own.clone() })
+    }
+
+    /// Has a frame be one that the kernel of the node takes.
+    pub(crate) fn address_to_kernel(&self, frame: &mut [u8]) {
+        ethernet::set_addresses(frame, self.devices.far_mac, self.mac);
+    }
+
+    /// Has the kernel of the node take these frames, whose Ethernet addresses fit already.
+    pub(crate) fn send_to_kernel(
+        &mut self,
+        frames: &[(&[u8; vnet::Header::LEN], &[u8])],
+        report: &mut Report,
+    ) {
+        for batch in frames.chunks(BATCH_MAX) {
+            let interface = self.devices.near;
+            let outgoing: Vec<Outgoing<'_>> = batch
+                .iter()
+                .map(|(vnet_header, frame)| Outgoing { interface, vnet_header, frame })
+                .collect();
+            send_all(&mut self.outlet, &outgoing, report);
+        }
+    }
+
+    /// Sends a frame out of the node's link, to the next hop with this Ethernet address.
+    pub(crate) fn send_to_link(&mut self, frame: &mut [u8], to: [u8; 6], report: &mut Report) {
+        ethernet::set_addresses(frame, to, self.mac);
+        let vnet_header = vnet::Header::default().emit();
+        let interface = self.devices.link;
+        send_all(
+            &mut self.outlet,
+            &[Outgoing { interface, vnet_header: &vnet_header, frame }],
+            report,
+        );
+    }
+
+    /// Says to the sender of a packet what went wrong, if that may be said.
+    pub(crate) fn answer_error(
+        &mut self,
+        (info, frame): (&Info, &[u8]),
+        kind: Kind,
+        to: [u8; 6],
+        report: &mut Report,
+    ) {
+        if !icmp::may_send_error(info, frame) {
+            return;
+        }
+        let own = self.own.iter().copied().find(|own| own.is_ipv4() == info.source.is_ipv4());
+        // That nothing listens at a port is the word of its host, not of a router before it.
+        let is_of_host = kind == Kind::PortUnreachable;
+        let Some(source) = own.map(|own| if is_of_host { info.final_destination } else { own })
+        else {
+            return;
+        };
+        let mut out = [0; ERROR_LEN];
+        let reply = icmp::Reply { kind, source, mac: self.mac };
+        if let Some(length) = icmp::write_error(&reply, frame, &mut out) {
+            self.send_to_link(&mut out[..length], to, report);
+        }
+    }
+
+    /// Resets the connection of a segment.
+    pub(crate) fn answer_reset(&mut self, frame: &[u8], to: [u8; 6], report: &mut Report) {
+        let mut out = [0; reset::FRAME_LEN];
+        let written = Reset::answer(frame, self.mac).and_then(|reset| reset.write(&mut out));
+        if let Some(length) = written {
+            self.send_to_link(&mut out[..length], to, report);
+        }
+    }
+}
+
+/// Sends all frames; what the kernel refuses is lost, and the others go on. A full send buffer is
+/// waited for: the kernel empties it without this process, and the link behind is what limits.
+fn send_all(outlet: &mut Outlet, mut frames: &[Outgoing<'_>], report: &mut Report) {
+    while !frames.is_empty() {
+        match outlet.send(frames) {
+            Ok(sent) => frames = frames.get(sent.max(1)..).unwrap_or_default(),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock && has_room_soon(outlet) => {}
+            Err(_) => {
+                report.count(Count::Lost("packets that the kernel refused", 1));
+                frames = frames.get(1..).unwrap_or_default();
+            }
+        }
+    }
+}
+
+/// Whether the send buffer has room within [`PATIENCE`].
+fn has_room_soon(outlet: &Outlet) -> bool {
+    let mut waited = [PollFd::new(outlet, PollFlags::OUT)];
+    poll::wait(&mut waited, Some(PATIENCE)).is_ok_and(|ready| ready > 0)
+}
+
+/// A buffer that stays full for so long belongs to a kernel that does not work.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The longest ICMP error with its Ethernet header (RFC 4443, 2.4).
+const ERROR_LEN: usize = 1280 + ethernet::HEADER_LEN;

@@ -1,0 +1,351 @@
+//! The loop of the gateway process.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use windtunnel_sys::clock;
+use windtunnel_sys::packet::{self, Slot};
+use windtunnel_wire::icmp::{self, Kind};
+use windtunnel_wire::packet::{Info, Malformed, Version};
+use windtunnel_wire::{checksum, ethernet, tcp, udp, vnet};
+
+use crate::echo::Echo;
+use crate::log::{FlowLine, Log};
+use crate::maker::Maker;
+use crate::message::{self, Made, News, Order};
+use crate::names::{self, Names};
+use crate::policy::{Policy, Refusal};
+use crate::poller::{Poller, Ready, Token};
+use crate::process::Listening;
+use crate::publish::Ports;
+use crate::reassembly::Reassembly;
+use crate::report::{Count, Report};
+use crate::settings::Settings;
+use crate::socket::{NoWay, check_way};
+use crate::splice::FAILED;
+use crate::tcp::Tcp;
+use crate::udp::Udp;
+use crate::wire_out::WireOut;
+
+/// What all protocols need.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) poller: Poller,
+    pub(crate) maker: Maker,
+    pub(crate) out: WireOut,
+    pub(crate) report: Report,
+    pub(crate) log: Log,
+    pub(crate) policy: Policy,
+    pub(crate) settings: Settings,
+}
+
+/// A packet that came by the node's link.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Packet<'a> {
+    pub(crate) info: &'a Info,
+    pub(crate) frame: &'a [u8],
+    pub(crate) vnet: &'a vnet::Header,
+    /// Where answers go.
+    pub(crate) mac: [u8; 6],
+}
+
+/// What the process is forked with.
+pub(crate) struct Start {
+    pub(crate) settings: Settings,
+    pub(crate) control: OwnedFd,
+    pub(crate) inside: OwnedFd,
+    pub(crate) log: OwnedFd,
+    pub(crate) listening: Vec<Listening>,
+}
+
+struct Worker {
+    context: Context,
+    control: OwnedFd,
+    tcp: Tcp,
+    udp: Udp,
+    echo: Echo,
+    names: Names,
+    ports: Ports,
+    reassembly: Reassembly,
+}
+
+/// Works until all is over; the parent is informed of what goes wrong.
+pub(crate) fn run(start: Start) -> io::Result<()> {
+    let control = start.control.as_fd().try_clone_to_owned()?;
+    match prepare(start) {
+        Ok((mut worker, ring)) => {
+            message::send(&control, &News::Ready, &[])?;
+            worker.work(&ring)
+        }
+        Err(why) => message::send(&control, &News::Failed(why), &[]),
+    }
+}
+
+/// Waits for what the node's init makes, and opens the rest.
+fn prepare(start: Start) -> Result<(Worker, packet::Socket), String> {
+    let Start { settings, control, inside, log, listening } = start;
+    let made = message::receive::<Made>(&inside).map_err(|error| error.to_string())?;
+    let (made, descriptors) = made.ok_or("the node's first process is gone")?;
+    let devices = made?;
+    let [ring, outlet] = <[OwnedFd; 2]>::try_from(descriptors)
+        .map_err(|_| "the node's first process sent no packet sockets".to_owned())?;
+    let failed = |what: &'static str| move |error: io::Error| format!("cannot {what}: {error}");
+    let ring = packet::Socket::adopt(ring, devices.link, RING_SLOTS)
+        .map_err(failed("map a ring for packets"))?;
+    let out = WireOut::new(outlet, devices, &settings).map_err(failed("send packets"))?;
+    let poller = Poller::open().map_err(failed("wait for descriptors"))?;
+    poller.add_readable(&ring, Token::Ring).map_err(failed("wait for packets"))?;
+    poller.add_readable(&control, Token::Control).map_err(failed("wait for orders"))?;
+    let mut context = Context {
+        poller,
+        maker: Maker::new(inside),
+        out,
+        report: Report::default(),
+        log: Log::new(log),
+        policy: Policy::new(&settings),
+        settings,
+    };
+    let (mut names, mut tcp) = (Names::default(), Tcp::default());
+    names.listen(&mut context).map_err(failed("answer for names"))?;
+    tcp.listen_for_names(&mut context).map_err(failed("answer for names"))?;
+    let ports = Ports::open(&context, listening).map_err(failed("publish ports"))?;
+    let (udp, echo, reassembly) = (Udp::default(), Echo::default(), Reassembly::default());
+    let worker = Worker { context, control, tcp, udp, echo, names, ports, reassembly };
+    Ok((worker, ring))
+}
+
+impl Worker {
+    fn work(&mut self, ring: &packet::Socket) -> io::Result<()> {
+        let mut ready = Vec::new();
+        let mut expire_at_ns = clock::monotonic_ns();
+        let mut more = false;
+        loop {
+            let timeout = if more { Duration::ZERO } else { TICK };
+            self.context.poller.wait(timeout, &mut ready)?;
+            for event in ready.drain(..) {
+                if self.is_over(event, ring)? {
+                    return Ok(());
+                }
+            }
+            more = self.tcp.pump_more(&mut self.context);
+            let now_ns = clock::monotonic_ns();
+            if now_ns >= expire_at_ns {
+                expire_at_ns = now_ns.saturating_add(TICK_NS);
+                self.expire(ring);
+            }
+        }
+    }
+
+    /// Does what a descriptor is ready for; whether all is over.
+    fn is_over(
+        &mut self,
+        Ready { token, error }: Ready,
+        ring: &packet::Socket,
+    ) -> io::Result<bool> {
+        let context = &mut self.context;
+        match token {
+            Token::Control => return self.obey(ring),
+            Token::Ring => self.frames(ring),
+            Token::Dial(id) => self.tcp.dialled(context, id),
+            Token::Listener(id) => self.tcp.accept(context, id),
+            Token::Pair(id) => self.tcp.pump(context, id, error),
+            Token::Session(id) => self.udp.answers(context, id, error),
+            Token::Echo(id) => self.echo.answers(context, id),
+            Token::Names(number) => self.names.questions(context, number),
+            Token::Question(id) => self.names.answer(context, id),
+            Token::Publish(number) => self.ports.accept(context, &mut self.tcp, number),
+        }
+        Ok(false)
+    }
+
+    fn obey(&mut self, ring: &packet::Socket) -> io::Result<bool> {
+        match message::receive::<Order>(&self.control)? {
+            Some((Order::Begin { origin_ns }, _)) => {
+                self.context.log.begin(origin_ns);
+                Ok(false)
+            }
+            Some((Order::End, _)) => {
+                self.expire(ring);
+                self.tcp.close(&mut self.context);
+                self.udp.close(&mut self.context);
+                self.echo.close(&mut self.context);
+                self.context.report.lines_lost = self.context.log.lost();
+                message::send(&self.control, &News::Ended(self.context.report.clone()), &[])?;
+                Ok(true)
+            }
+            None => Ok(true),
+        }
+    }
+
+    fn expire(&mut self, ring: &packet::Socket) {
+        let context = &mut self.context;
+        if let Ok(statistics) = ring.statistics() {
+            let what = "packets of the network that the gateway did not take in time";
+            context.report.count(Count::Lost(what, statistics.drops.into()));
+        }
+        self.tcp.expire(context);
+        self.udp.expire(context);
+        self.echo.expire(context);
+        self.names.expire(context);
+        self.ports.resume(context);
+    }
+
+    /// Takes frames of the node's link: some go to the node's kernel, out of the slots that they
+    /// are in.
+    fn frames(&mut self, ring: &packet::Socket) {
+        let mut passed: Vec<Slot<'_>> = Vec::with_capacity(BATCH);
+        for _ in 0..BATCH {
+            let Some(mut slot) = ring.ring().next() else { break };
+            if slot.truncated() {
+                self.context.report.count(Count::Ignored("truncated"));
+                continue;
+            }
+            let vnet = vnet::Header::parse(slot.vnet_header());
+            if self.frame(slot.frame(), &vnet, true) {
+                self.context.out.address_to_kernel(slot.parts_mut().1);
+                passed.push(slot);
+            }
+        }
+        let frames: Vec<_> = passed.iter().map(|slot| (slot.vnet_header(), slot.frame())).collect();
+        self.context.out.send_to_kernel(&frames, &mut self.context.report);
+    }
+
+    /// Takes one frame; whether it goes to the node's kernel.
+    fn frame(&mut self, frame: &[u8], vnet: &vnet::Header, may_be_fragment: bool) -> bool {
+        let info = match Info::parse(frame) {
+            Ok(info) => info,
+            // Address resolution is the kernel's own.
+            Err(Malformed::NotIp(ethernet::ARP)) => return false,
+            Err(_) => {
+                self.context.report.count(Count::Ignored("malformed"));
+                return false;
+            }
+        };
+        if self.is_for_kernel_only(&info) {
+            return false;
+        }
+        let mac = ethernet::View::parse(frame).map_or([0; 6], |view| view.source());
+        let packet = Packet { info: &info, frame, vnet, mac };
+        if info.ttl <= 1 {
+            self.context.answer_error(frame, mac, Kind::TimeExceeded);
+            return false;
+        }
+        if info.is_fragment {
+            let whole = self.reassembly.push(clock::monotonic_ns(), &info, frame);
+            if let Some(mut whole) = whole.filter(|_| may_be_fragment) {
+                let header = vnet::Header::default();
+                if self.frame(&whole, &header, false) {
+                    self.context.out.address_to_kernel(&mut whole);
+                    let frames = [(&header.emit(), &whole[..])];
+                    self.context.out.send_to_kernel(&frames, &mut self.context.report);
+                }
+            }
+            return false;
+        }
+        self.packet(&packet)
+    }
+
+    fn packet(&mut self, packet: &Packet<'_>) -> bool {
+        let context = &mut self.context;
+        let kind = packet.info.payload(packet.frame).first().copied();
+        match (packet.info.protocol, packet.info.version, kind) {
+            (tcp::PROTOCOL, ..) => return self.tcp.segment(context, packet),
+            (udp::PROTOCOL, ..) => self.udp.datagram(context, packet),
+            (icmp::PROTOCOL_V4, Version::V4, Some(icmp::ECHO_REQUEST_V4))
+            | (icmp::PROTOCOL_V6, Version::V6, Some(icmp::ECHO_REQUEST_V6)) => {
+                self.echo.request(context, packet);
+            }
+            // About segments of the kernel's connections, such as what the network says of its MTU.
+            (icmp::PROTOCOL_V4 | icmp::PROTOCOL_V6, ..) if packet.info.is_icmp_error => {
+                return true;
+            }
+            _ => {
+                context.report.count(Count::Ignored("protocol"));
+                context.answer_error(packet.frame, packet.mac, Kind::AdminProhibited);
+            }
+        }
+        false
+    }
+
+    /// What is for the node itself its kernel has got, and what is for a group or one link is for
+    /// nothing outside.
+    fn is_for_kernel_only(&self, info: &Info) -> bool {
+        let is_link_local = |address: IpAddr| match address {
+            IpAddr::V4(_) => false,
+            IpAddr::V6(v6) => v6.is_unicast_link_local(),
+        };
+        info.is_multicast
+            || self.context.is_own(info.destination)
+            || is_link_local(info.source)
+            || info.destination != info.final_destination
+    }
+}
+
+impl Packet<'_> {
+    /// Whether its checksums are right, as far as they are complete.
+    pub(crate) fn is_intact(&self) -> bool {
+        self.vnet.flags & (vnet::NEEDS_CSUM | vnet::DATA_VALID) != 0 || checksum::verify(self.frame)
+    }
+}
+
+impl Context {
+    /// What a destination is outside.
+    pub(crate) fn way(&mut self, to: IpAddr, port: Option<u16>) -> Result<IpAddr, Refusal> {
+        let outside = self.policy.outside(to, port)?;
+        if self.policy.is_host(to) {
+            return Ok(outside);
+        }
+        match check_way(outside) {
+            Ok(()) => Ok(outside),
+            Err(NoWay::Refused(refusal)) => Err(refusal),
+            Err(NoWay::Unknown) => {
+                self.report.count(Count::Lost(FAILED, 1));
+                Err(Refusal::NoRoute)
+            }
+        }
+    }
+
+    /// Whether an address is the node's own.
+    pub(crate) fn is_own(&self, address: IpAddr) -> bool {
+        self.settings.own.contains(&address)
+    }
+
+    /// Answers and counts a packet that may not pass.
+    pub(crate) fn refuse(&mut self, packet: &Packet<'_>, refusal: Refusal) {
+        self.report.count(Count::Refused(refusal));
+        let about = (packet.info, packet.frame);
+        self.out.answer_error(about, refusal.kind(), packet.mac, &mut self.report);
+    }
+
+    /// Says to the sender of a frame what became of it.
+    pub(crate) fn answer_error(&mut self, frame: &[u8], mac: [u8; 6], kind: Kind) {
+        if let Ok(info) = Info::parse(frame) {
+            self.out.answer_error((&info, frame), kind, mac, &mut self.report);
+        }
+    }
+
+    /// Adds what a flow has carried.
+    pub(crate) fn carried(&mut self, line: &FlowLine) {
+        self.report.sent_bytes = self.report.sent_bytes.saturating_add(line.sent_bytes);
+        self.report.received_bytes = self.report.received_bytes.saturating_add(line.received_bytes);
+    }
+
+    /// The machine's resolvers, as they are now.
+    pub(crate) fn resolvers(&self) -> Vec<IpAddr> {
+        names::resolvers(&std::fs::read_to_string(RESOLV_CONF).unwrap_or_default())
+    }
+
+    /// Where the first of them answers.
+    pub(crate) fn resolver(&self) -> Option<SocketAddr> {
+        self.resolvers().first().map(|address| SocketAddr::new(*address, 53))
+    }
+}
+
+const RESOLV_CONF: &str = "/etc/resolv.conf";
+/// Of 68 KiB each.
+const RING_SLOTS: usize = 1500;
+const BATCH: usize = 64;
+const TICK: Duration = Duration::from_secs(1);
+const TICK_NS: u64 = 1_000_000_000;
