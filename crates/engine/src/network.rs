@@ -62,6 +62,9 @@ pub(crate) struct Network {
     /// By the lane from a LAN to a router.
     stations: BTreeMap<Lane, Station>,
     lans: Vec<Lan>,
+    /// Where packets go whose destination is not in the plan: to the machine's outside, if a node
+    /// stands for it.
+    outside: Option<Target>,
     routes: Arc<Routes>,
     table: Table,
     /// How many classes of flows are distinguished where paths are equal; 0: every hash is one.
@@ -92,6 +95,7 @@ impl Network {
             addresses: Addresses::new(plan),
             stations: stations(plan),
             lans: plan.lans.clone(),
+            outside: outside(plan),
             table: Table::new(plan),
             routes: Arc::new(routes),
             classes: if plan.model == NetworkModel::Hops { 0 } else { CLASSES },
@@ -143,7 +147,7 @@ impl Network {
     }
 
     pub(crate) fn target(&self, address: IpAddr) -> Option<Target> {
-        self.addresses.target(address).or_else(|| self.unplanned(address))
+        self.addresses.target(address).or_else(|| self.unplanned(address)).or(self.outside)
     }
 
     /// Whether an address means all hosts of some LAN; what does is not forwarded (RFC 2644).
@@ -239,6 +243,12 @@ impl Network {
         let (from, to) = (self.ports[from.index()].1, self.ports[to.index()].1);
         self.routes.is_fixed(from, to).then_some(from)
     }
+}
+
+/// The interface of the node that stands for the machine's outside.
+fn outside(plan: &Plan) -> Option<Target> {
+    let node = &plan.nodes[plan.internet()?.index()];
+    node.interfaces.first().map(|interface| Target::Port(interface.port))
 }
 
 fn end_of(plan: &Plan, lane: Lane) -> End {

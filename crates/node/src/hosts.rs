@@ -25,6 +25,10 @@ pub fn hosts_file(plan: &Plan) -> String {
     for service in &plan.services {
         add(&mut text, service.v4, service.v6, &service.name);
     }
+    // The machine itself, through the node that stands for its outside.
+    for internet in plan.nodes.iter().filter_map(|node| node.internet.as_ref()) {
+        add(&mut text, internet.host_v4, internet.host_v6, "host");
+    }
     text
 }
 
@@ -34,8 +38,18 @@ fn add(text: &mut String, v4: Option<Ipv4Addr>, v6: Option<Ipv6Addr>, name: &str
     }
 }
 
-/// The text of `/etc/resolv.conf`: without a name server, libraries ask the node itself, where
-/// nothing listens, so that an unknown name fails at once.
+/// The text of `/etc/resolv.conf` (resolv.conf(5)) of nodes that get to the machine's outside, which
+/// answers for names at these addresses.
+pub(crate) fn resolv_conf(servers: impl Iterator<Item = IpAddr>) -> String {
+    let mut text = String::from("# written by windtunnel: other names come from /etc/hosts\n");
+    for server in servers {
+        writeln!(text, "nameserver {server}").expect("a string grows without errors");
+    }
+    text
+}
+
+/// The text of `/etc/resolv.conf` of other nodes: without a name server, libraries ask the node itself,
+/// where nothing listens, so that an unknown name fails at once.
 pub(crate) const RESOLV_CONF: &str = "# written by windtunnel: names come from /etc/hosts only\n";
 
 #[cfg(test)]

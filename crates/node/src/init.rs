@@ -19,6 +19,7 @@
 
 mod bounds;
 mod echo;
+mod gateway;
 pub(crate) mod hidden;
 mod inner;
 mod limit;
@@ -96,8 +97,8 @@ impl InitSetup<'_> {
 /// values there hold descriptors that are closed here.
 pub(crate) fn live(setup: &InitSetup<'_>, channel: &Channel) -> ! {
     let lived = panic::catch_unwind(AssertUnwindSafe(|| {
-        let outcome = set_up(setup, channel).and_then(|(signals, programs)| {
-            serve::serve(programs, channel, signals).map_err(End::Channel)
+        let outcome = set_up(setup, channel).and_then(|(signals, programs, v6)| {
+            serve::serve(programs, channel, signals, v6).map_err(End::Channel)
         });
         match outcome {
             Ok(()) | Err(End::Channel(ChannelError::Gone)) => 0,
@@ -112,7 +113,10 @@ pub(crate) fn live(setup: &InitSetup<'_>, channel: &Channel) -> ! {
     process::exit_now(lived.unwrap_or(101))
 }
 
-fn set_up(setup: &InitSetup<'_>, channel: &Channel) -> Result<(signal::Reader, Programs), End> {
+fn set_up(
+    setup: &InitSetup<'_>,
+    channel: &Channel,
+) -> Result<(signal::Reader, Programs, bool), End> {
     let mut notes = Vec::new();
     let net_config = NetConfig::of(setup.plan, setup.routes, setup.id);
     let signals = become_init(setup).map_err(|error| process_failure(&error))?;
@@ -142,7 +146,8 @@ fn set_up(setup: &InitSetup<'_>, channel: &Channel) -> Result<(signal::Reader, P
     network::configure(&net_config, &mut notes)?;
     sysctl::apply(&setup.node().sysctl)?;
     channel.send(&Reply::Ready { notes }, &[])?;
-    Ok((signals, Programs::new(setup.node(), setup.nice, user_namespace, left)))
+    let programs = Programs::new(setup.node(), setup.nice, user_namespace, left);
+    Ok((signals, programs, net_config.v6))
 }
 
 fn become_init(setup: &InitSetup<'_>) -> io::Result<signal::Reader> {

@@ -76,6 +76,9 @@ pub enum Request {
     /// Three descriptors come along: the queue, a packet socket of the fabric, an event that is
     /// raised for a thread that sleeps. What goes wrong is a [`Reply::ReceiveFailed`].
     Receive,
+    /// Make what the gateway process at the other end of the socket that comes along needs here,
+    /// and send it there, or why it cannot be made.
+    Gateway,
     /// Look whether a program of the node serves. Answer: [`Reply::Probed`].
     Probe {
         /// Chosen by the sender, given back in the reply.

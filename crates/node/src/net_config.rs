@@ -14,7 +14,7 @@ use windtunnel_routing::Routes;
 
 use crate::netlink::request::{Hop, Rule, TABLE_MAIN, Via};
 use device::{Device, side};
-use prefixes::{Prefix, merge};
+use prefixes::{Prefix, merge, single};
 use routes::{Destination, Exits, Passing};
 
 /// One node's network settings.
@@ -31,6 +31,8 @@ pub(crate) struct NetConfig {
     pub(crate) rules: Vec<Rule>,
     /// Whether any address is IPv6.
     pub(crate) v6: bool,
+    /// The position of the device that leads to the machine's outside, if a node stands for that.
+    outward: Option<usize>,
 }
 
 /// A way out: the position of a device, and the next hop there.
@@ -51,8 +53,15 @@ impl NetConfig {
             })
             .collect();
         let v6 = devices.iter().any(|device| device.addresses.iter().any(IpAddr::is_ipv6));
-        let mut net_config =
-            NetConfig { devices, services: vec![], routes: vec![], rules: vec![], v6 };
+        let mut net_config = NetConfig {
+            devices,
+            services: vec![],
+            routes: vec![],
+            rules: vec![],
+            v6,
+            outward: None,
+        };
+        net_config.outward = exits.outward();
         net_config.add_defaults();
         let on_lan = net_config.devices.iter().any(|device| device.lan.is_some());
         if on_lan || interfaces.len() > 1 {
@@ -94,8 +103,9 @@ impl NetConfig {
             for position in (0..self.devices.len()).filter(|_| self.devices.len() > 1) {
                 let Some(source) = self.source(position, like) else { continue };
                 let table = own_table(position);
-                let everything = self.everything(position, like, table);
-                let default = everything.map(|_| position);
+                let outward = exits.outward_from(position).or(self.outward).unwrap_or(position);
+                let everything = self.everything(outward, like, table);
+                let default = everything.map(|_| outward);
                 let own = self.table(exits, &ways, like, (default, table), |destination, best| {
                     let bound = best == position || exits.is_fixed(destination);
                     let leads = !bound && exits.leads(position, destination);
@@ -185,7 +195,9 @@ impl NetConfig {
                 }
             }
         }
-        let mut found: Vec<(Prefix, Way)> = merge(plain, default.unwrap_or(usize::MAX))
+        // With an outside, addresses that no interface has are not free to go anywhere.
+        let shorten = if self.outward.is_some() { single } else { merge };
+        let mut found: Vec<(Prefix, Way)> = shorten(plain, default.unwrap_or(usize::MAX))
             .into_iter()
             .map(|(to, number)| (to, known[number]))
             .collect();
@@ -245,10 +257,11 @@ impl NetConfig {
         Some((Prefix { address: like, length: 0 }, hop))
     }
 
-    /// The first device that has an address of the family and leads anywhere.
+    /// The device that leads to the machine's outside, or the first one, that has an address of the
+    /// family and leads anywhere.
     fn default(&self, like: IpAddr) -> Option<usize> {
         let leads = |position: &usize| self.everything(*position, like, TABLE_MAIN).is_some();
-        (0..self.devices.len()).find(leads)
+        self.outward.into_iter().chain(0..self.devices.len()).find(leads)
     }
 
     /// A device's address of a family.
@@ -276,7 +289,7 @@ fn number_of(known: &mut Vec<Way>, way: Way) -> usize {
 }
 
 /// One address of each family.
-const FAMILIES: [IpAddr; 2] =
+pub(crate) const FAMILIES: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
 
 /// All IPv4 groups.
@@ -328,6 +341,24 @@ mod tests {
         assert_eq!(written(&b), expected);
         assert_eq!(b.rules, []);
         assert!(b.v6);
+    }
+
+    #[test]
+    fn what_is_not_in_the_plan_leaves_towards_the_machines_outside() {
+        let mut plan = two_homed_plan();
+        plan.nodes[2].internet = Some(windtunnel_model::plan::Internet::default());
+        let a = NetConfig::of(&plan, &Routes::compute(&plan), NodeId(0));
+        let mut default = written(&a);
+        default.retain(|line| line.starts_with("default") && line.ends_with("table 254"));
+        let expected =
+            ["default dev 101 src 10.0.0.2 table 254", "default dev 101 src fd00::2 table 254"];
+        assert_eq!(default, expected);
+        // Prefixes of several addresses would hold some that are outside.
+        let shorter = |to: &Prefix| !matches!(to.length, 0 | 32 | 128);
+        assert!(a.routes.iter().all(|(to, _)| !shorter(to)), "{:?}", written(&a));
+        // Also from the address of the interface that leads elsewhere only.
+        let own = "default dev 101 src 10.0.0.2 table 1000";
+        assert!(written(&a).iter().any(|line| line == own), "{:?}", written(&a));
     }
 
     #[test]

@@ -107,6 +107,26 @@ fn an_unknown_address_is_reported_and_errors_about_errors_are_not() {
 }
 
 #[test]
+fn what_is_not_in_the_plan_goes_to_the_node_that_is_the_machines_outside() {
+    let ms = || delayed(Span::from_millis(1));
+    let mut plan = path(1, vec![ms(), ms(), ms(), ms()]);
+    plan.nodes[1].internet = Some(windtunnel_model::plan::Internet::default());
+    let mut net = Net::new(plan);
+    let outside: [IpAddr; 2] = ["192.0.2.1".parse().unwrap(), "2001:db8::1".parse().unwrap()];
+    net.send(0, 0, PLAIN, &build::ip(net.address(0), outside[0], 17, &[0; 20]));
+    net.send(0, 0, PLAIN, &build::ip(v6(&net, 0), outside[1], 17, &[0; 20]));
+    // What comes back has an address that is not in the plan either.
+    net.send(10 * MS, 1, PLAIN, &build::ip(outside[0], net.address(0), 17, &[0; 20]));
+    // What means something on its own link only stays there.
+    let own: IpAddr = "169.254.169.254".parse().unwrap();
+    net.send(20 * MS, 0, PLAIN, &build::ip(net.address(0), own, 17, &[0; 20]));
+    net.finish();
+    let found: Vec<(u32, u64)> = net.out.iter().map(|out| (out.port, out.at)).collect();
+    assert_eq!(found, [(1, 4 * MS), (1, 4 * MS), (0, 10 * MS)]);
+    assert_eq!(net.engine.router(RouterId(0)).no_route, 0);
+}
+
+#[test]
 fn a_node_without_a_way_to_it_is_unreachable() {
     let mut plan = Topology::new(1);
     let (a, lonely, peer) = (plan.node("a"), plan.node("lonely"), plan.node("peer"));

@@ -11,7 +11,7 @@ use windtunnel_sys::signal;
 use super::echo::Echo;
 use super::probe::Probes;
 use super::programs::Programs;
-use super::{network, observe, watch};
+use super::{gateway, network, observe, watch};
 use crate::channel::{Channel, ChannelError};
 use crate::message::{Listener, Reply, Request};
 
@@ -20,9 +20,10 @@ pub(super) fn serve(
     programs: Programs,
     channel: &Channel,
     signals: signal::Reader,
+    v6: bool,
 ) -> Result<(), ChannelError> {
     let (watches, echoes, probes) = (Vec::new(), Vec::new(), Probes::new()?);
-    let mut server = Server { channel, signals, programs, watches, echoes, probes };
+    let mut server = Server { channel, signals, programs, watches, echoes, probes, v6 };
     loop {
         server.turn()?;
     }
@@ -35,6 +36,8 @@ struct Server<'a> {
     watches: Vec<(u64, Listener)>,
     echoes: Vec<Echo>,
     probes: Probes,
+    /// Whether the node has IPv6.
+    v6: bool,
 }
 
 impl Server<'_> {
@@ -131,6 +134,11 @@ impl Server<'_> {
             Request::Receive => {
                 let failed = self.programs.receive(descriptors);
                 failed.map_or(Ok(()), |reply| self.reply(&reply))
+            }
+            Request::Gateway => {
+                // The gateway process sees that its socket is closed.
+                let _ = gateway::begin(descriptors, self.v6);
+                Ok(())
             }
             Request::Bound(bounds) => {
                 self.programs.bounds().give(bounds, descriptors);

@@ -47,6 +47,16 @@ pub(crate) fn merge(mut ways: Vec<(IpAddr, usize)>, default: usize) -> Vec<(Pref
     Vec::new()
 }
 
+/// A prefix of its own for each of `ways` that does not go by device `default`.
+pub(crate) fn single(mut ways: Vec<(IpAddr, usize)>, default: usize) -> Vec<(Prefix, usize)> {
+    ways.sort_unstable();
+    ways.dedup_by_key(|(address, _)| *address);
+    ways.retain(|(_, way)| *way != default);
+    let whole = |address: IpAddr| if address.is_ipv4() { 32 } else { 128 };
+    let own = |(address, way)| (Prefix { address, length: whole(address) }, way);
+    ways.into_iter().map(own).collect()
+}
+
 /// A tree of the addresses, without vertices that have one branch only.
 struct Trie {
     /// The first address below, and how many bits all below have in common.

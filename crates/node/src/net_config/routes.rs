@@ -77,6 +77,24 @@ impl<'a> Exits<'a> {
         self.position(self.next(Vertex::Node(self.node), destination)?)
     }
 
+    /// The position of the interface by which the machine's outside is reached best.
+    pub(crate) fn outward(&self) -> Option<usize> {
+        self.best(&self.outside()?)
+    }
+
+    /// The position itself, where packets that leave by that interface get to the machine's outside.
+    pub(crate) fn outward_from(&self, position: usize) -> Option<usize> {
+        self.leads(position, &self.outside()?).then_some(position)
+    }
+
+    /// The machine's outside.
+    fn outside(&self) -> Option<Destination> {
+        let id = self.plan.internet().filter(|id| *id != self.node)?;
+        let interface = self.plan.nodes[id.index()].interfaces.first()?;
+        let target = Target::Port(interface.port);
+        Some(Destination { owner: Vertex::Node(id), target, addresses: Vec::new() })
+    }
+
     /// Whether packets that leave by an interface arrive without coming back through the node.
     pub(crate) fn leads(&self, position: usize, destination: &Destination) -> bool {
         let interface = &self.plan.nodes[self.node.index()].interfaces[position];
@@ -139,7 +157,8 @@ impl<'a> Exits<'a> {
             Vertex::Router(_) => true,
             Vertex::Node(id) => {
                 let node = &self.plan.nodes[id.index()];
-                id != self.node && node.forward && node.interfaces.len() > 1
+                let forwards = node.forward && node.interfaces.len() > 1;
+                id != self.node && (forwards || node.internet.is_some())
             }
             Vertex::Lan(_) => false,
         };

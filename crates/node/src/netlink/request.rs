@@ -7,13 +7,14 @@ use windtunnel_model::Subnet;
 
 use super::message::Message;
 use super::number::{
-    AF_INET, AF_INET6, FR_ACT_TO_TBL, FRA_DST, FRA_IP_PROTO, FRA_PRIORITY, FRA_SPORT_RANGE,
-    FRA_SRC, FRA_TABLE, IFA_ADDRESS, IFA_BROADCAST, IFA_F_NODAD, IFA_F_NOPREFIXROUTE, IFA_FLAGS,
-    IFA_LOCAL, IFF_NOARP, IFF_UP, IFLA_ADDRESS, IFLA_GSO_MAX_SEGS, IFLA_IFNAME, IFLA_INFO_DATA,
-    IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MTU, IFLA_NET_NS_PID, IFLA_NUM_RX_QUEUES,
-    IFLA_NUM_TX_QUEUES, RT_SCOPE_LINK, RT_SCOPE_UNIVERSE, RTA_DST, RTA_GATEWAY, RTA_OIF,
-    RTA_PREFSRC, RTA_TABLE, RTM_DELROUTE, RTM_DELRULE, RTM_NEWADDR, RTM_NEWLINK, RTM_NEWROUTE,
-    RTM_NEWRULE, RTM_SETLINK, RTN_UNICAST, RTNH_F_ONLINK, RTPROT_STATIC, VETH_INFO_PEER,
+    AF_INET, AF_INET6, FR_ACT_TO_TBL, FRA_DST, FRA_IIFNAME, FRA_IP_PROTO, FRA_PRIORITY,
+    FRA_SPORT_RANGE, FRA_SRC, FRA_TABLE, IFA_ADDRESS, IFA_BROADCAST, IFA_F_NODAD,
+    IFA_F_NOPREFIXROUTE, IFA_FLAGS, IFA_LOCAL, IFF_NOARP, IFF_UP, IFLA_ADDRESS, IFLA_GSO_MAX_SEGS,
+    IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MTU, IFLA_NET_NS_PID,
+    IFLA_NUM_RX_QUEUES, IFLA_NUM_TX_QUEUES, RT_SCOPE_HOST, RT_SCOPE_LINK, RT_SCOPE_UNIVERSE,
+    RTA_DST, RTA_GATEWAY, RTA_OIF, RTA_PREFSRC, RTA_TABLE, RTM_DELROUTE, RTM_DELRULE, RTM_NEWADDR,
+    RTM_NEWLINK, RTM_NEWROUTE, RTM_NEWRULE, RTM_SETLINK, RTN_LOCAL, RTN_UNICAST, RTNH_F_ONLINK,
+    RTPROT_STATIC, VETH_INFO_PEER,
 };
 use crate::net_config::prefixes::Prefix;
 
@@ -91,6 +92,43 @@ fn node_end(data: Message, pair: &Veth<'_>) -> Message {
             .number(IFLA_NET_NS_PID, pair.node_pid);
         if pair.offload { peer } else { peer.number(IFLA_GSO_MAX_SEGS, 1) }
     })
+}
+
+/// Two devices of the calling thread's own network namespace, each the other's far end, of which the first
+/// one is up; the second one, which cannot be before it has its other end, has this Ethernet address.
+pub(crate) fn own_pair(ends: [(u32, &str); 2], mac: [u8; 6]) -> Message {
+    let [(near, near_name), (far, far_name)] = ends;
+    let flags = IFF_UP | IFF_NOARP;
+    let sized = |message: Message| {
+        message
+            .number(IFLA_MTU, FABRIC_MTU)
+            .number(IFLA_NUM_TX_QUEUES, 1)
+            .number(IFLA_NUM_RX_QUEUES, 1)
+    };
+    let message = Message::new(RTM_NEWLINK, &link_header(near, flags)).text(IFLA_IFNAME, near_name);
+    sized(message).nested(IFLA_LINKINFO, &[], |info| {
+        info.text(IFLA_INFO_KIND, "veth").nested(IFLA_INFO_DATA, &[], |data| {
+            data.nested(VETH_INFO_PEER, &link_header(far, IFF_NOARP), |peer| {
+                sized(peer.text(IFLA_IFNAME, far_name).attribute(IFLA_ADDRESS, &mac))
+            })
+        })
+    })
+}
+
+/// A route by which every address of a family is the node's own.
+pub(crate) fn all_is_local(like: IpAddr, table: u32) -> Message {
+    let header = [[family(like), 0, 0, 0], [0, RTPROT_STATIC, RT_SCOPE_HOST, RTN_LOCAL], [0; 4]];
+    let message = Message::new(RTM_NEWROUTE, &header.concat());
+    message.number(RTA_OIF, LOOPBACK).number(RTA_TABLE, table)
+}
+
+/// Has what comes by a device use a table of its own.
+pub(crate) fn rule_of_device(like: IpAddr, device: &str, table: u32) -> Message {
+    let header = [[family(like), 0, 0, 0], [0, 0, 0, FR_ACT_TO_TBL], [0; 4]];
+    Message::new(RTM_NEWRULE, &header.concat())
+        .text(FRA_IIFNAME, device)
+        .number(FRA_TABLE, table)
+        .number(FRA_PRIORITY, DEVICE_PRIORITY)
 }
 
 /// Takes a device up.
@@ -261,5 +299,11 @@ const RULE_PRIORITY: u32 = 1000;
 const PAIR_PRIORITY: u32 = 900;
 /// A port says where a packet comes from only if nothing else does.
 const PORT_PRIORITY: u32 = 1100;
+/// What comes by a device goes before all else that is chosen.
+const DEVICE_PRIORITY: u32 = 800;
+
+/// The loopback device is the first of each namespace.
+const LOOPBACK: u32 = 1;
+
 /// Of RFC 768.
 const IPPROTO_UDP: u8 = 17;

@@ -21,11 +21,13 @@ pub(crate) struct NodeFiles {
 }
 
 impl NodeFiles {
-    pub(crate) fn of(run_dir: &Path, node: &str) -> Self {
+    /// Those of a node, which asks the machine's outside for names if it can.
+    pub(crate) fn of(run_dir: &Path, node: &str, asks_outside: bool) -> Self {
+        let resolv_conf = if asks_outside { ASKING } else { SILENT };
         NodeFiles {
             stage: run_dir.into(),
             hosts: run_dir.join("hosts"),
-            resolv_conf: run_dir.join("resolv.conf"),
+            resolv_conf: run_dir.join(resolv_conf),
             hostname: run_dir.join("nodes").join(node).join("hostname"),
         }
     }
@@ -38,18 +40,26 @@ pub(super) fn write(plan: &Plan, run_dir: &Path) -> Result<(), CreateError> {
         move |source| CreateError::File { path, source }
     };
     fs::create_dir_all(run_dir).map_err(failed(run_dir))?;
-    let shared = NodeFiles::of(run_dir, "");
+    let shared = NodeFiles::of(run_dir, "", false);
     let write = |path: &Path, text: &str| write_readable(path, text).map_err(failed(path));
     write(&shared.hosts, &hosts::hosts_file(plan))?;
     write(&shared.resolv_conf, hosts::RESOLV_CONF)?;
+    if let Some(outside) = plan.internet() {
+        let servers = plan.nodes[outside.index()].interfaces.first().into_iter();
+        let servers = servers.flat_map(windtunnel_model::plan::Interface::addresses);
+        write(&NodeFiles::of(run_dir, "", true).resolv_conf, &hosts::resolv_conf(servers))?;
+    }
     for node in &plan.nodes {
-        let path = NodeFiles::of(run_dir, &node.name).hostname;
+        let path = NodeFiles::of(run_dir, &node.name, false).hostname;
         let folder = path.parent().unwrap_or(run_dir);
         fs::create_dir_all(folder).map_err(failed(folder))?;
         write(&path, &format!("{}\n", node.name))?;
     }
     Ok(())
 }
+
+const SILENT: &str = "resolv.conf";
+const ASKING: &str = "resolv.internet.conf";
 
 /// Whatever the umask: a node's programs may run as other users.
 fn write_readable(path: &Path, text: &str) -> io::Result<()> {

@@ -44,8 +44,10 @@ pub(super) fn create(
     let kept = [std::slice::from_ref(&options.run_dir), &options.kept].concat();
     for (position, node) in plan.nodes.iter().enumerate().filter(|(id, _)| here(*id)) {
         let inside = namespaces.identities_inside(node);
-        let files = NodeFiles::of(&options.run_dir, &node.name);
         let id = NodeId::from_index(position);
+        let outside = plan.internet().filter(|outside| *outside != id);
+        let asks = outside.is_some_and(|outside| routes.path(plan, id, outside).is_some());
+        let files = NodeFiles::of(&options.run_dir, &node.name, asks);
         let (hidden, kept, nice) = (&options.hidden[..], &kept[..], options.nice);
         let (tables, recorded) = (tables.as_ref(), options.recorded.as_ref());
         let setup =
