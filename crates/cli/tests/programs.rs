@@ -38,6 +38,8 @@ mod faithful;
 mod faults;
 #[path = "programs/init.rs"]
 mod init;
+#[path = "programs/internet.rs"]
+mod internet;
 #[path = "programs/lan.rs"]
 mod lan;
 #[path = "programs/lifecycle.rs"]

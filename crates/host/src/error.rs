@@ -60,6 +60,17 @@ pub enum RunError {
     /// been started.
     #[error("{}", lacking(.0))]
     Admission(Vec<Shortfall>),
+    /// Something that a file asks for and its user has not allowed; nothing has been started.
+    #[error("{what}, and nothing has allowed that")]
+    NotAllowed {
+        /// What the file asks for.
+        what: String,
+        /// How it is allowed.
+        hint: &'static str,
+    },
+    /// The way to the machine's outside.
+    #[error("the node `internet` cannot be made")]
+    Gateway(#[from] windtunnel_gateway::StartError),
     /// Another step; it is named.
     #[error("cannot {step}")]
     Step {
@@ -86,6 +97,8 @@ impl RunError {
     pub fn hint(&self) -> Option<String> {
         match self {
             RunError::Folder(_) => Some("name a new folder with --out DIR".to_owned()),
+            RunError::NotAllowed { hint, .. } => Some((*hint).to_owned()),
+            RunError::Gateway(error) => error.hint(),
             RunError::Enter(error) => error.hint(),
             RunError::Create(error) => error.hint(),
             RunError::NoPort { .. } => {
@@ -117,11 +130,12 @@ impl RunError {
     }
 
     /// The exit code that says this: 4, the machine cannot do it; 3, it has not what the file
-    /// names; 128+n for a signal.
+    /// names; 2, an option of the command is missing; 128+n for a signal.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
             RunError::Interrupted(signal) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
+            RunError::NotAllowed { .. } => 2,
             RunError::Missing { .. } => 3,
             _ => 4,
         }

@@ -208,6 +208,7 @@ impl Whole {
             limits: &self.limits,
             bounds: &self.bounds,
             services: &self.services,
+            internet: None,
             late_above: options.max_lateness,
             device_drops,
             processors: processors(results),

@@ -56,6 +56,7 @@ pub mod folder;
 mod freeze;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
+mod gateway;
 pub mod gather;
 pub mod limit;
 mod live;

@@ -40,6 +40,10 @@ pub struct Options {
     pub measure_overhead: bool,
     /// The control group that all nodes are to be in, by its address; `None`: that of the process.
     pub group: Option<String>,
+    /// Whether the file's node `internet` may reach what an ordinary program of the machine reaches.
+    pub allow_internet: bool,
+    /// Whether it may reach servers of the machine's loopback.
+    pub allow_host: bool,
 }
 
 impl Options {
@@ -61,6 +65,8 @@ impl Options {
             member: None,
             measure_overhead: false,
             group: None,
+            allow_internet: false,
+            allow_host: false,
         }
     }
 

@@ -24,6 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use windtunnel_control::Listener;
+use windtunnel_gateway::Gateway;
 use windtunnel_model::plan::{RecordMode, Recording as Asked};
 use windtunnel_model::record::kind::Layer;
 use windtunnel_model::{Lane, NodeId, Plan, Span};
@@ -43,6 +44,7 @@ use crate::dataplane::senders::{self, OfLane};
 use crate::dataplane::{Dataplane, RecordSetup, Remote, Setup};
 use crate::error::{RunError, io, step};
 use crate::folder::{Folder, FolderError};
+use crate::gateway;
 use crate::live::{self, Live, Membership, Threads};
 use crate::node_limits::Limits;
 use crate::observer::{Notice, Observer};
@@ -133,6 +135,7 @@ pub(crate) struct Prepared {
     replicas: Option<Vec<(NodeId, OwnedFd)>>,
     notes: Vec<String>,
     setup: Span,
+    gateway: Option<Gateway>,
 }
 
 /// Makes the nodes, or those that are `here`.
@@ -147,6 +150,8 @@ pub(crate) fn prepare(
     check_presence(plan, options, here.as_deref())?;
     write_plan(plan, folder)?;
     let signals = signal::Reader::open(signals).map_err(step("take over signals"))?;
+    // Before anything that it would inherit, and while this process is in the machine's network.
+    let mut gateway = gateway::start(plan, options, folder)?;
     let (nice, promotion, kernel) = (nice_of_programs(), Promotion::prepare(), kernel(plan));
     let around = options.group.as_deref();
     let mut limits = Limits::prepare(plan, folder.path(), here.as_deref(), around)?;
@@ -170,6 +175,9 @@ pub(crate) fn prepare(
         })?;
     if let Ok(Some(received)) = signals.read() {
         return Err(RunError::Interrupted(received.signal));
+    }
+    if let Some(gateway) = &mut gateway {
+        gateway::connect(gateway, plan, &node_set)?;
     }
     limits.enforce(plan, &node_set);
     let calls = node_options.recorded.as_ref().filter(|recorded| recorded.calls);
@@ -204,6 +212,7 @@ pub(crate) fn prepare(
         node_set,
         routes: Arc::new(routes),
         setup: now().since(began),
+        gateway,
     })
 }
 
@@ -383,7 +392,8 @@ impl Prepared {
             threads,
             membership,
         });
-        Ok(Started { live, recording, notes: self.notes, setup: self.setup })
+        let Prepared { notes, setup, gateway, .. } = self;
+        Ok(Started { live, recording, notes, setup, gateway })
     }
 }
 

@@ -5,6 +5,7 @@ mod doubt;
 mod evidence;
 mod expectations;
 mod fidelity;
+mod internet;
 mod limits;
 mod pairs;
 mod programs;
@@ -158,6 +159,7 @@ fn warnings(evidence: &Evidence<'_>) -> Vec<String> {
     }
     warnings.extend(overload(evidence).filter(|_| evidence.hosts.is_empty()));
     warnings.extend(services::warnings(evidence));
+    warnings.extend(internet::warnings(evidence));
     if evidence.recorded.lost > 0 {
         let lost = evidence.recorded.lost;
         warnings.push(format!("{lost} records are missing in links.csv or events.jsonl"));

@@ -80,6 +80,9 @@ pub struct Report {
     /// Every other limit of a node or of a program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bounds: Vec<NodeBound>,
+    /// What the node `internet` has carried and refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub internet: Option<Internet>,
     /// What was expected, and seen.
     pub expectations: Vec<Expectation>,
     /// Every link direction.
@@ -89,6 +92,25 @@ pub struct Report {
     /// What was recorded as evidence; absent if nothing was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub records: Option<Records>,
+}
+
+/// What the way to the machine's outside has carried and refused; `internet.csv` has each flow.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Internet {
+    /// Flows by their protocol: `tcp`, `udp`, `echo`, `dns`, `publish`.
+    pub flows: BTreeMap<String, u64>,
+    /// Bytes of payload from the network to the outside.
+    pub sent_bytes: u64,
+    /// Bytes of payload from the outside to the network.
+    pub received_bytes: u64,
+    /// Packets that were refused, by why.
+    pub refused: BTreeMap<String, u64>,
+    /// Packets that made no sense, by why.
+    pub ignored: BTreeMap<String, u64>,
+    /// What should have been carried and was not.
+    pub lost: BTreeMap<String, u64>,
+    /// Echo requests that the machine does not let an ordinary program send.
+    pub echo_denied: u64,
 }
 
 /// Whether the run may be believed and did what was expected.

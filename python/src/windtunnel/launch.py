@@ -38,6 +38,8 @@ if TYPE_CHECKING:
         output_limit: str
         no_offload: bool
         packet_memory: str
+        allow_internet: bool
+        allow_host: bool
         reserve: Union[str, Mapping[str, Any]]
         record: Union[str, bool, Sequence[str]]
         anonymous: bool

@@ -186,6 +186,7 @@ mod tests {
             received: Vec::new(),
             services: Vec::new(),
             replicas_watched: None,
+            internet: None,
             shares: Vec::new(),
             bounds: Vec::new(),
             expectations: Vec::new(),

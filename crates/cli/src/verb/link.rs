@@ -48,6 +48,16 @@ pub(crate) struct Arguments {
     /// A program for the other end, such as 'iperf3 -s -1'
     #[arg(long, value_name = "COMMAND", env = "WINDTUNNEL_LINK_SERVER")]
     server: Option<String>,
+    /// The other end is the machine's outside, called `internet`, instead of a node: the command
+    /// reaches across the link what an ordinary program of this machine reaches, and with --allow-host
+    /// servers of its loopback, under the name `host`
+    #[arg(
+        long,
+        env = "WINDTUNNEL_LINK_INTERNET",
+        value_parser = FalseyValueParser::new(),
+        conflicts_with = "server"
+    )]
+    internet: bool,
     /// Condition to start the command: `listen`, `tcp:PORT`, `unix:PATH`, `log:REGEX`, or `none`
     #[arg(
         long,
@@ -151,7 +161,10 @@ fn wrap(loaded: Loaded, base: PathBuf, arguments: &Arguments) -> Outcome {
         let observer: Arc<dyn Observer> = Arc::<Wrapper>::clone(&wrapper);
         windtunnel_host::run_in_foreground(plan, options, observer, foreground)
     };
-    let ran = Ran::of(loaded, base, &arguments.manner, run);
+    let mut manner = arguments.manner.clone();
+    // On the command line, that is the permission.
+    manner.allow_internet |= arguments.internet;
+    let ran = Ran::of(loaded, base, &manner, run);
     let code = wrapper.finish();
     let Ran { report, folder } = ran?;
     if code.is_none() {
@@ -182,6 +195,7 @@ fn print(arguments: &Arguments, report: &Report, folder: &Path) {
 fn scenario(arguments: &Arguments) -> Result<String, Failure> {
     let after = if arguments.server.is_some() { ", after: server" } else { "" };
     let mut text = format!("nodes:\n  client: {{run: {}{after}}}\n", list(&arguments.command));
+    let far = if arguments.internet { "internet" } else { "server" };
     match &arguments.server {
         Some(command) => {
             let ready = match arguments.ready.as_str() {
@@ -190,9 +204,9 @@ fn scenario(arguments: &Arguments) -> Result<String, Failure> {
             };
             text += &format!("  server: {{run: {}, daemon: true{ready}}}\n", quoted(command));
         }
-        None => text += "  server: {}\n",
+        None => text += &format!("  {far}: {{}}\n"),
     }
-    text += "links:\n  - between: [client, server]\n    name: link\n";
+    text += &format!("links:\n  - between: [client, {far}]\n    name: link\n");
     for (key, value) in arguments.properties.all() {
         // A line of its own: a mistake is shown with the line.
         let _ = writeln!(text, "    {key}: {value}");
@@ -271,7 +285,9 @@ const EXAMPLES: &str = "Examples:
   windtunnel link --latency 40ms --rate 10mbit --loss 1% --server 'iperf3 -s -1' -- iperf3 -c server
   windtunnel link --latency 40ms bash
   windtunnel link --preset lte --server 'python3 -m http.server 80' -- curl -s http://server/
-  windtunnel link --latency 150ms ping -c 5 server";
+  windtunnel link --latency 150ms ping -c 5 server
+  windtunnel link --preset 3g --internet -- chromium
+  windtunnel link --internet --rate 1mbit -- curl -sO https://example.org/file";
 
 #[cfg(test)]
 mod tests {

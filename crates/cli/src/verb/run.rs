@@ -122,6 +122,12 @@ pub(crate) struct RunArguments {
     /// Memory for packets in queues and in flight
     #[arg(long, value_name = "SIZE", env = "WINDTUNNEL_PACKET_MEMORY", default_value = "1GB")]
     packet_memory: Bytes,
+    /// Let the file's node `internet` reach what an ordinary program of this machine reaches
+    #[arg(long, env = "WINDTUNNEL_ALLOW_INTERNET", value_parser = FalseyValueParser::new())]
+    pub(crate) allow_internet: bool,
+    /// Let the file's node `internet` reach servers of this machine's loopback, under the name `host`
+    #[arg(long, env = "WINDTUNNEL_ALLOW_HOST", value_parser = FalseyValueParser::new())]
+    allow_host: bool,
     #[command(flatten)]
     pub(crate) added: Added,
     #[command(flatten)]
@@ -334,6 +340,8 @@ fn options(arguments: &RunArguments, plan: &Plan, folder: PathBuf, base_dir: Pat
     options.packet_memory = arguments.packet_memory;
     options.captures.clone_from(&arguments.captures);
     options.hidden = KeySource::usual_places();
+    options.allow_internet = arguments.allow_internet;
+    options.allow_host = arguments.allow_host;
     options.measure_overhead = arguments.record.measures_overhead();
     options
 }

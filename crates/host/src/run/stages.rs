@@ -2,12 +2,14 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use windtunnel_gateway::Gateway;
 use windtunnel_model::{Plan, Span, Time};
 use windtunnel_sys::limits::{self, Processors};
 
 use crate::devices::DeviceDrops;
 use crate::ending::Ending;
 use crate::error::RunError;
+use crate::gateway::{self, GatewayEnd};
 use crate::live::{Ended, Live};
 use crate::options::{Foreground, Options};
 use crate::recorder::{Recorded, Recording};
@@ -19,6 +21,7 @@ pub(crate) struct Started {
     pub(super) recording: Recording,
     pub(super) notes: Vec<String>,
     pub(super) setup: Span,
+    pub(super) gateway: Option<Gateway>,
 }
 
 impl Started {
@@ -53,10 +56,11 @@ impl Started {
 
     /// Runs from the beginning to the end.
     pub(crate) fn through(self, origin: Time, captures: &[String]) -> Done {
-        let Started { mut live, recording, mut notes, setup } = self;
+        let Started { mut live, recording, mut notes, setup, gateway } = self;
         let drops_before = DeviceDrops::until_now(&live.init_pids());
         let processors_before = limits::processors().unwrap_or_default();
         let began_unix_s = unix_seconds();
+        gateway::begin(gateway.as_ref(), origin);
         live.begin(origin);
         live.capture_to_files(captures);
         let ending = live.until_end();
@@ -64,6 +68,7 @@ impl Started {
         let elapsed = live.elapsed();
         live.end_programs(&ending);
         let device_drops = DeviceDrops::until_now(&live.init_pids()).since(drops_before);
+        let internet = gateway::end(gateway);
         let ended = live.close();
         notes.extend_from_slice(&ended.captures.others);
         Done {
@@ -76,6 +81,7 @@ impl Started {
             device_drops,
             processors: spent_since(processors_before),
             notes,
+            internet,
         }
     }
 }
@@ -91,6 +97,7 @@ pub(crate) struct Done {
     pub(crate) device_drops: DeviceDrops,
     pub(crate) processors: Processors,
     pub(crate) notes: Vec<String>,
+    pub(crate) internet: Option<GatewayEnd>,
 }
 
 impl Done {
@@ -114,6 +121,7 @@ impl Done {
             limits: &self.ended.limits,
             bounds: &self.ended.bounds,
             services: &self.ended.services,
+            internet: self.internet.as_ref(),
             late_above: options.max_lateness,
             device_drops: self.device_drops,
             processors: self.processors,

@@ -10,6 +10,7 @@ use crate::devices::DeviceDrops;
 use crate::echo::{EchoResults, Probe};
 use crate::ending::Ending;
 use crate::freeze::Freezes;
+use crate::gateway::GatewayEnd;
 use crate::live::ServicesEnded;
 use crate::node_limits::{Account, Bound};
 use crate::output::Carried;
@@ -45,6 +46,8 @@ pub(crate) struct Evidence<'a> {
     pub(crate) bounds: &'a [Bound],
     /// What was seen of the replicas of services.
     pub(crate) services: &'a ServicesEnded,
+    /// How the gateway to the machine's outside came to its end, if there was one.
+    pub(crate) internet: Option<&'a GatewayEnd>,
     /// Lateness above this counts as late.
     pub(crate) late_above: Span,
     /// Packets that devices dropped.

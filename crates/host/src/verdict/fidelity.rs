@@ -9,7 +9,7 @@ use windtunnel_model::{Lane, Span, Time};
 
 use super::doubt::Doubt;
 use super::evidence::{Evidence, PartEvidence};
-use super::{bounds, limits, services};
+use super::{bounds, internet, limits, services};
 use crate::clock::BEGIN_LATE;
 use crate::dataplane::Traffic;
 use crate::ending::Ending;
@@ -28,6 +28,7 @@ pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<Doubt> {
     doubts.extend(limits::doubts(evidence).into_iter().map(Doubt::other));
     doubts.extend(bounds::doubts(evidence).into_iter().map(Doubt::other));
     doubts.extend(services::doubts(evidence));
+    doubts.extend(internet::doubts(evidence));
     doubts
 }
 

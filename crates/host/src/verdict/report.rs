@@ -15,7 +15,7 @@ use windtunnel_trace::report::{
 use super::evidence::{Evidence, Lost, PartEvidence, busy_percent};
 use super::expectations::ending;
 use super::programs::has_failed;
-use super::{bounds, limits, services, shares};
+use super::{bounds, internet, limits, services, shares};
 use crate::dataplane::{LaneResult, PeerTraffic};
 use crate::receive_queue::Received;
 
@@ -52,6 +52,7 @@ pub(super) fn assemble(
         replicas_watched: evidence.services.watched,
         shares: shares::report(evidence),
         bounds: bounds::report(evidence),
+        internet: internet::report(evidence),
         expectations,
         links: lanes
             .map(|(index, result)| {

@@ -122,6 +122,7 @@ impl Case {
             limits: &self.limits,
             bounds: &self.bounds,
             services: &self.services,
+            internet: None,
             late_above: Span::from_millis(1),
             device_drops: self.device_drops,
             processors: self.processors,
