@@ -2,6 +2,7 @@
 //! out.
 
 mod event;
+mod middlebox;
 mod program;
 mod recording;
 mod reservation;
@@ -28,6 +29,10 @@ use crate::time::Span;
 use crate::trace::Trace;
 
 pub use event::{Action, Event, LinkChange, NodeVerb, RouteChange};
+pub use middlebox::{
+    Filtering, Firewall, FirewallPolicy, ForwardedPort, IpTransport, Mapping, Middlebox, Nat,
+    PortAllocation, PortRange, Refresh, Rule, RuleEnd, Side, Timeouts, Traffic,
+};
 pub use program::{Program, Ready, Restart, User};
 pub use recording::{
     FlowEnd, FlowPattern, Layers, OnRecordLoss, PatternError, Protocol, RecordChoice,
@@ -76,6 +81,9 @@ pub struct Plan {
     pub nodes: Vec<Node>,
     /// Routers; `RouterId` is the position.
     pub routers: Vec<Router>,
+    /// What some routers do beside forwarding, in the order of the routers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub middleboxes: Vec<Middlebox>,
     /// LANs; `LanId` is the position.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lans: Vec<Lan>,

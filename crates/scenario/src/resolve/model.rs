@@ -80,7 +80,7 @@ impl Paths {
         }
     }
 
-    fn remedy(self) -> &'static str {
+    pub(crate) fn remedy(self) -> &'static str {
         match self {
             Paths::Asked => "use `model: hops`",
             Paths::SeveralMachines => "run it on one machine",
