@@ -97,6 +97,7 @@ const FILES: &[(&str, &str)] = &[
         "run.json",
         "The report: verdict, programs, expectations, links asked and achieved, lateness.",
     ),
+    ("nat.csv", "A row for each mapping of a NAT."),
     ("links.csv", "A row for each link direction and 100 ms in which it did something."),
     ("lateness.csv", "How late packets left, of all and of each link direction: a histogram."),
     ("events.jsonl", "What happened, one JSON object a line."),

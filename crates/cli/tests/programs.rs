@@ -52,6 +52,8 @@ mod link;
 mod live;
 #[path = "programs/model.rs"]
 mod model;
+#[path = "programs/nat.rs"]
+mod nat;
 #[path = "programs/node.rs"]
 mod node;
 #[path = "programs/node_limits.rs"]

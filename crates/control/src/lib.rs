@@ -32,6 +32,7 @@ pub mod frame;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 pub mod message;
+pub mod nats;
 pub mod part;
 pub mod registry;
 pub mod reservations;
@@ -47,6 +48,7 @@ pub use message::{
     RecordOrder, RecordStatus, RecordedLayer, Reply, Request, Reservation, RunStatus, Sending,
     Snapshot, VERSION,
 };
+pub use nats::{NatMapping, NatStatus};
 pub use server::{Connection, Incoming, Listener};
 pub use services::{ReplicaStatus, ServiceFlow, ServiceList, ServiceStatus, TableRow};
 pub use version::Version;

@@ -7,6 +7,7 @@ use windtunnel_model::plan::{Event, FlowPattern, Layers, RecordDirection};
 use windtunnel_model::{Bytes, LinkPatch, Rate};
 use windtunnel_trace::event::Event as RunEvent;
 
+use crate::nats::NatStatus;
 use crate::services::{ServiceList, ServiceStatus};
 
 /// Version of the messages. The run greets each connection with it; a client of another version
@@ -313,6 +314,8 @@ pub struct RunStatus {
     pub nodes: Vec<NodeStatus>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServiceStatus>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nats: Vec<NatStatus>,
 }
 
 /// What a live run does at a moment.

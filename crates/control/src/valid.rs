@@ -12,7 +12,7 @@ use crate::message::{
     Hello, LaneChoice, LaneProperties, LaneStatus, NodeStatus, RecordOrder, RecordStatus, Reply,
     Request, RunStatus,
 };
-use crate::services;
+use crate::{nats, services};
 
 impl Validate for Hello {
     fn validate(&self) -> Result<(), Invalid> {
@@ -179,6 +179,7 @@ impl Validate for RunStatus {
         })?;
         ensure(self.nodes.len() <= Plan::NODES_MAX, || format!("{} nodes", self.nodes.len()))?;
         services::validate_all(&self.services)?;
+        nats::validate_all(&self.nats)?;
         self.nodes.iter().try_for_each(NodeStatus::validate)
     }
 }

@@ -160,6 +160,7 @@ fn a_reply_longer_than_the_socket_holds_arrives_whole_without_blocking_the_run()
         elapsed_ns: 1,
         nodes: Vec::new(),
         services: Vec::new(),
+        nats: Vec::new(),
     };
     let links: Vec<LaneStatus> = (0..5000).map(lane).collect();
     let long = Reply::Snapshot(Snapshot { status, sampled_ns: 0, window_ns: 0, links });

@@ -219,15 +219,31 @@ impl LaneCounters {
 impl RouterCounters {
     /// Adds what another part of the network counted at the same router.
     pub fn add(&mut self, other: &RouterCounters) {
-        self.forwarded = self.forwarded.saturating_add(other.forwarded);
-        self.ttl_expired = self.ttl_expired.saturating_add(other.ttl_expired);
-        self.no_route = self.no_route.saturating_add(other.no_route);
-        self.not_forwarded = self.not_forwarded.saturating_add(other.not_forwarded);
-        self.malformed = self.malformed.saturating_add(other.malformed);
-        self.echo_answered = self.echo_answered.saturating_add(other.echo_answered);
-        self.icmp_sent = self.icmp_sent.saturating_add(other.icmp_sent);
-        self.redirected = self.redirected.saturating_add(other.redirected);
-        self.replica_lost = self.replica_lost.saturating_add(other.replica_lost);
+        let more = { *other }.all().map(|sum| *sum);
+        let sums = self.all().into_iter().zip(more);
+        sums.for_each(|(sum, more)| *sum = sum.saturating_add(more));
+    }
+
+    fn all(&mut self) -> [&mut u64; 17] {
+        [
+            &mut self.forwarded,
+            &mut self.ttl_expired,
+            &mut self.no_route,
+            &mut self.not_forwarded,
+            &mut self.malformed,
+            &mut self.echo_answered,
+            &mut self.icmp_sent,
+            &mut self.redirected,
+            &mut self.replica_lost,
+            &mut self.translated,
+            &mut self.filtered,
+            &mut self.no_mapping,
+            &mut self.exhausted,
+            &mut self.untranslatable,
+            &mut self.fragments,
+            &mut self.reassembled,
+            &mut self.not_reassembled,
+        ]
     }
 }
 
@@ -255,4 +271,28 @@ pub struct RouterCounters {
     /// Dropped, because their connection's replica is lost.
     #[serde(default)]
     pub replica_lost: u64,
+    /// Of the forwarded: those whose addresses a NAT has changed.
+    #[serde(default)]
+    pub translated: u64,
+    /// Dropped by a firewall, or by the filter of a NAT.
+    #[serde(default)]
+    pub filtered: u64,
+    /// Dropped, because a NAT knows nothing inside that they are for.
+    #[serde(default)]
+    pub no_mapping: u64,
+    /// Dropped, because no port or no memory was left for a new mapping or flow.
+    #[serde(default)]
+    pub exhausted: u64,
+    /// Dropped, because a NAT cannot translate them.
+    #[serde(default)]
+    pub untranslatable: u64,
+    /// Fragments that came to a NAT or firewall, which puts them together.
+    #[serde(default)]
+    pub fragments: u64,
+    /// Packets that came of them; they count as forwarded or dropped then.
+    #[serde(default)]
+    pub reassembled: u64,
+    /// Packets that never became whole.
+    #[serde(default)]
+    pub not_reassembled: u64,
 }

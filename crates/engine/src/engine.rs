@@ -6,6 +6,7 @@ mod counts;
 #[cfg(test)]
 mod effort;
 mod flows;
+mod middleboxes;
 mod model;
 mod records;
 mod services;

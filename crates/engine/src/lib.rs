@@ -20,6 +20,7 @@
 //! | `element` | cut, MTU, loss, duplicate, corrupt, queue, rate, delay, jitter, reorder |
 //! | `network`, `router` | addresses, next hops, what a router does with a packet |
 //! | `services` | redirectors: tables, replicas, which flow goes to which |
+//! | `middlebox` | NATs and firewalls at routers |
 //! | `tunnel`, `reassembly` | packets on their way to a replica |
 //! | `lan`, `neighbours` | the segments of LANs; the addresses that routers know there |
 //! | `paths` | the model of paths: queues at the sources, shares of links |
@@ -88,6 +89,7 @@ mod engine;
 mod event;
 mod housekeeping;
 mod lan;
+mod middlebox;
 mod neighbours;
 mod network;
 mod packet;
@@ -115,3 +117,4 @@ pub use services::{
     ExpelledCounts, FailOverCounters, FailOverNews, FailOverWhat, PinCounts, PinnedFlow,
     PinnedState, ReplicaCounters, ReplicaFault, ReplicaStatus, ServiceCounters, ServiceRow,
 };
+pub use windtunnel_nat::{EndedMapping, MappingState, NatCounters};

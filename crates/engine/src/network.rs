@@ -2,6 +2,7 @@
 //!
 //! The answers for a packet cost a binary search and a table look-up, however large the plan is.
 
+mod realms;
 mod table;
 
 use alloc::collections::BTreeMap;
@@ -10,10 +11,11 @@ use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use windtunnel_model::plan::{NetworkModel, Plan, ROUTER_MAC};
-use windtunnel_model::{Lan, LanId, Lane, NodeId, PortId, RouterId, Vertex};
+use windtunnel_model::{Lan, LanId, Lane, LinkId, NodeId, PortId, RouterId, Vertex};
 use windtunnel_routing::{Routes, Target};
 
 use crate::tunnel::Mouth;
+use realms::Visible;
 use table::{NextHop, Table};
 
 /// What is at the end of a lane.
@@ -67,6 +69,8 @@ pub(crate) struct Network {
     outside: Option<Target>,
     routes: Arc<Routes>,
     table: Table,
+    /// Where addresses are seen; `None`: everywhere.
+    visible: Option<Visible>,
     /// How many classes of flows are distinguished where paths are equal; 0: every hash is one.
     classes: u64,
 }
@@ -97,6 +101,7 @@ impl Network {
             lans: plan.lans.clone(),
             outside: outside(plan),
             table: Table::new(plan),
+            visible: Visible::new(plan),
             routes: Arc::new(routes),
             classes: if plan.model == NetworkModel::Hops { 0 } else { CLASSES },
         }
@@ -219,6 +224,17 @@ impl Network {
                 Some(self.table.choose(group, flow.checked_rem(self.classes).unwrap_or(flow)))
             }
         }
+    }
+
+    /// Whether a router has a route to an address: one inside of a NAT is not known outside.
+    #[inline]
+    pub(crate) fn is_visible(&self, router: RouterId, address: IpAddr) -> bool {
+        self.visible.as_ref().is_none_or(|visible| visible.from_router(router, address))
+    }
+
+    /// The same for what has come by a link.
+    pub(crate) fn is_visible_from(&self, link: LinkId, address: IpAddr) -> bool {
+        self.visible.as_ref().is_none_or(|visible| visible.from_link(link, address))
     }
 
     /// The routes of this moment.

@@ -1,15 +1,16 @@
-//! Packets of tunnels that were fragmented on their way, put together again where the tunnel ends
+//! Packets that were fragmented on their way, put together again where a tunnel ends or at a middlebox
 //! (RFC 791, 3.2; RFC 2003, 5.1).
 
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
-use windtunnel_model::{PortId, Span, Time};
+use windtunnel_model::{Span, Time};
 use windtunnel_wire::packet::Info;
 use windtunnel_wire::{ecn, ethernet, fragment, vnet};
 
 use crate::buffer::Pool;
 use crate::packet::{Packet, Shape};
+use crate::tunnel::Mouth;
 
 /// Packets of which fragments are missing.
 #[derive(Debug, Default)]
@@ -20,8 +21,8 @@ pub(crate) struct Reassembly {
 
 #[derive(Debug)]
 struct Datagram {
-    port: PortId,
-    source: IpAddr,
+    place: Mouth,
+    ends: (IpAddr, IpAddr, u8),
     identification: u16,
     since: Time,
     parts: Vec<Part>,
@@ -37,11 +38,11 @@ struct Part {
 }
 
 impl Reassembly {
-    /// Takes a fragment that came to a port; the whole packet, if it was the last that was missing.
+    /// Takes a fragment that came to a place; the whole packet, if it was the last that was missing.
     pub(crate) fn push(
         &mut self,
         now: Time,
-        port: PortId,
+        at: Mouth,
         info: &Info,
         mut packet: Packet,
         pool: &mut Pool,
@@ -53,8 +54,9 @@ impl Reassembly {
             packet.discard(pool);
             return None;
         };
+        let ends = (info.source, info.destination, info.protocol);
         let is_this = |it: &Datagram| {
-            (it.port, it.source, it.identification) == (port, info.source, place.identification)
+            (it.place, it.ends, it.identification) == (at, ends, place.identification)
         };
         let at = self.open.iter().position(is_this).unwrap_or_else(|| {
             if self.open.len() >= OPEN_MAX {
@@ -64,8 +66,8 @@ impl Reassembly {
                 oldest.discard(pool);
             }
             self.open.push(Datagram {
-                port,
-                source: info.source,
+                place: at,
+                ends,
                 identification: place.identification,
                 since: now,
                 parts: Vec::new(),

@@ -32,7 +32,7 @@ pub(crate) use tag::Tag;
 
 /// The reasons of [`Kind::Dropped`], by number: those of lanes in the order of
 /// [`DropReason::ALL`], then those of routers.
-pub const DROP_REASON_NAMES: [&str; 12] = [
+pub const DROP_REASON_NAMES: [&str; 16] = [
     "down",
     "partition",
     "mtu",
@@ -45,6 +45,10 @@ pub const DROP_REASON_NAMES: [&str; 12] = [
     "not_forwarded",
     "malformed",
     "replica_lost",
+    "filtered",
+    "no_mapping",
+    "exhausted",
+    "untranslatable",
 ];
 
 /// Why a router dropped a packet: numbers of [`DROP_REASON_NAMES`].
@@ -56,6 +60,14 @@ pub(crate) enum RouterReason {
     NotForwarded = 9,
     Malformed = 10,
     ReplicaLost = 11,
+    /// A firewall or the filter of a NAT does not let it in.
+    Filtered = 12,
+    /// A NAT knows nothing inside that it is for.
+    NoMapping = 13,
+    /// No port or no memory is left for a new mapping or flow.
+    Exhausted = 14,
+    /// A NAT cannot translate it: its protocol, or its bytes.
+    Untranslatable = 15,
 }
 
 /// What was recorded so far, in numbers that only grow.

@@ -62,13 +62,18 @@ pub(crate) fn decide(
     router: RouterId,
     (info, frame): (&Info, &[u8]),
 ) -> Verdict {
-    if info.is_multicast || stays_on_link(info.destination) || !may_travel(info.source) {
+    if !travels(info) {
         return Verdict::Ignore;
     }
     if services.may_hold(info.destination) {
         return Verdict::Service;
     }
     decide_route(network, router, info, frame)
+}
+
+/// Whether a packet is for others to see.
+pub(crate) fn travels(info: &Info) -> bool {
+    !info.is_multicast && !stays_on_link(info.destination) && may_travel(info.source)
 }
 
 /// Decides about a packet that is not redirected, and may travel.
@@ -82,6 +87,10 @@ pub(crate) fn decide_route(
         None => return Verdict::Refuse(Refusal::NoHost),
         Some(Target::Lan(_)) if network.is_broadcast(info.destination) => return Verdict::Ignore,
         Some(Target::Router(own)) if own == router => return for_itself(info, frame),
+        // Inside of a NAT, where no route leads.
+        Some(_) if !network.is_visible(router, info.destination) => {
+            return Verdict::Refuse(Refusal::NoRoute);
+        }
         Some(target) => target,
     };
     let flow = || flow::Key::new(info, frame).hash64();

@@ -35,6 +35,7 @@ use windtunnel_model::{Direction, NodeId, PortId, RouterId, ServiceId, Time};
 use windtunnel_wire::packet::Info;
 
 use crate::tunnel::{Mouth, Tunnel};
+pub(crate) use call::Whole;
 use call::{Call, CallKind, Reading};
 use datagrams::Datagrams;
 use pins::{Key, Pins, Tick, Ticks};

@@ -32,6 +32,7 @@ mod limited;
 mod links;
 mod measurements;
 mod membership;
+mod nats;
 mod network;
 mod nodes;
 mod notes;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use windtunnel_model::{NodeId, Plan, Span, Time};
 use windtunnel_trace::lateness::Lateness;
 
-use crate::dataplane::Tally;
+use crate::dataplane::{NatTally, Tally};
 use crate::echo::{EchoResults, Probe};
 use crate::node_limits::{Account, Bound, Look};
 use crate::recorder::lane_names;
@@ -51,6 +51,9 @@ pub(crate) fn tables(plan: &Plan, measured: Measured<'_>) -> Vec<(&'static str, 
         }
         tables.push(("paths.csv", table));
     }
+    if !tally.nats.is_empty() {
+        tables.push(("nat.csv", mappings(plan, &tally.nats)));
+    }
     if !limits.is_empty() {
         tables.push(("limits.csv", seconds_of_limits(plan, limits)));
     }
@@ -58,6 +61,35 @@ pub(crate) fn tables(plan: &Plan, measured: Measured<'_>) -> Vec<(&'static str, 
         tables.push(("bounds.csv", seconds_of_bounds(plan, bounds)));
     }
     tables
+}
+
+/// The mappings of NATs: those that are over, then those that live at the end.
+fn mappings(plan: &Plan, nats: &[NatTally]) -> String {
+    let mut table =
+        "router,protocol,internal,external,remote,made_s,ended_s,state,outbound,inbound\n"
+            .to_owned();
+    for nat in nats {
+        let router = &plan.routers[nat.router.index()].name;
+        let ended = nat.ended.iter().map(|it| (&it.mapping, Some(it.ended)));
+        for (mapping, ended) in ended.chain(nat.live.iter().map(|it| (it, None))) {
+            let state = match (ended, mapping.forwarded) {
+                (Some(_), _) => "expired",
+                (None, true) => "forwarded",
+                (None, false) => "live",
+            };
+            let seconds = |at| micros(Span::from_nanos(nat.in_run(at)));
+            let (made, ended) = (seconds(mapping.made), ended.map_or_else(String::new, seconds));
+            let (protocol, internal) = (mapping.transport.name(), mapping.internal);
+            let remote = mapping.remote.map_or_else(String::new, |it| it.to_string());
+            // Writing to a text cannot fail.
+            let _ = writeln!(
+                table,
+                "{router},{protocol},{internal},{},{remote},{made},{ended},{state},{},{}",
+                mapping.external, mapping.outbound, mapping.inbound
+            );
+        }
+    }
+    table
 }
 
 /// A row for each bin of a histogram of lateness: first of all packets that nodes got, without a

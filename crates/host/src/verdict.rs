@@ -160,6 +160,11 @@ fn warnings(evidence: &Evidence<'_>) -> Vec<String> {
     warnings.extend(overload(evidence).filter(|_| evidence.hosts.is_empty()));
     warnings.extend(services::warnings(evidence));
     warnings.extend(internet::warnings(evidence));
+    for nat in evidence.tally.nats.iter().filter(|it| it.counters.ended_lost > 0) {
+        let (name, lost) =
+            (&evidence.plan.routers[nat.router.index()].name, nat.counters.ended_lost);
+        warnings.push(format!("{lost} mappings of the NAT of {name} are missing in nat.csv"));
+    }
     if evidence.recorded.lost > 0 {
         let lost = evidence.recorded.lost;
         warnings.push(format!("{lost} records are missing in links.csv or events.jsonl"));

@@ -159,6 +159,7 @@ impl Proxy {
             elapsed_ns: 0,
             nodes: Vec::new(),
             services: Vec::new(),
+            nats: Vec::new(),
         })
     }
 
@@ -365,7 +366,13 @@ mod tests {
             programs: Vec::new(),
         };
         let nodes = ["a", "b", "c"].map(node).into();
-        RunStatus { name: "net".to_owned(), elapsed_ns, nodes, services: Vec::new() }
+        RunStatus {
+            name: "net".to_owned(),
+            elapsed_ns,
+            nodes,
+            services: Vec::new(),
+            nats: Vec::new(),
+        }
     }
 
     #[test]

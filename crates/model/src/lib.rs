@@ -16,6 +16,7 @@
 //! | [`trace`] | [`trace::Trace`]: what a link does over time, recorded |
 //! | [`expect`] | what must hold at the end of a run |
 //! | [`flow`] | [`flow::FlowKey`], [`flow::FlowTerms`], [`flow::FlowChange`]: flows as machines announce them |
+//! | [`realm`] | [`realm::Realms`]: where an IPv4 address means the same, with NATs between |
 //! | [`record`] | [`record::Record`]: 32 bytes of evidence, and the memory in which sources leave them |
 //! | [`demand`] | [`demand::Demand`]: limits of a node and of its programs, and what placement counts |
 //! | [`placement`] | what a plan says about the machines that it runs on |
@@ -50,6 +51,7 @@ pub mod profile;
 pub mod quantity;
 pub mod random;
 pub mod rate;
+pub mod realm;
 pub mod record;
 pub mod time;
 pub mod trace;

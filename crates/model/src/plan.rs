@@ -3,6 +3,7 @@
 
 mod event;
 mod internet;
+mod middlebox;
 mod program;
 mod recording;
 mod reservation;
@@ -30,6 +31,10 @@ use crate::trace::Trace;
 
 pub use event::{Action, Event, LinkChange, NodeVerb, RouteChange};
 pub use internet::{Allow, AllowError, Internet, Publish, PublishError};
+pub use middlebox::{
+    Filtering, Firewall, FirewallPolicy, ForwardedPort, IpTransport, Mapping, Middlebox, Nat,
+    PortAllocation, PortRange, Refresh, Rule, RuleEnd, Side, Timeouts, Traffic,
+};
 pub use program::{Program, Ready, Restart, User};
 pub use recording::{
     FlowEnd, FlowPattern, Layers, OnRecordLoss, PatternError, Protocol, RecordChoice,
@@ -78,6 +83,9 @@ pub struct Plan {
     pub nodes: Vec<Node>,
     /// Routers; `RouterId` is the position.
     pub routers: Vec<Router>,
+    /// What some routers do beside forwarding, in the order of the routers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub middleboxes: Vec<Middlebox>,
     /// LANs; `LanId` is the position.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lans: Vec<Lan>,

@@ -4,6 +4,7 @@
 mod action;
 mod expect;
 mod link;
+mod middlebox;
 mod network;
 mod node;
 mod reservation;
@@ -102,6 +103,7 @@ impl Plan {
         self.traces.iter().try_for_each(trace::validate)?;
         reservation::validate(self)?;
         network::validate(self)?;
+        middlebox::validate(self)?;
         service::validate(self)?;
         self.nodes.iter().try_for_each(|node| node::validate(self, node))?;
         self.record.validate(self)?;

@@ -14,6 +14,7 @@ mod internet;
 mod limits;
 mod link;
 mod machine;
+mod middlebox;
 pub(crate) mod model;
 mod node;
 mod order;
@@ -63,6 +64,7 @@ pub(crate) fn resolve(
     reserve::resolve(found, draft, &directory, &mut plan);
     service::resolve(found, draft, &directory, &mut plan);
     address::assign(found, draft, &mut plan);
+    middlebox::resolve(found, draft, &directory, &mut plan);
     service::check(found, draft, &mut plan);
     order::check(found, draft, &directory);
     route::resolve(found, draft, &directory, &mut budget, &mut plan);
@@ -124,6 +126,7 @@ fn empty_plan(draft: &Draft, source: &Source<'_>) -> Plan {
         services: Vec::new(),
         nodes: Vec::new(),
         routers: Vec::new(),
+        middleboxes: Vec::new(),
         lans: Vec::new(),
         links: Vec::new(),
         routes: Vec::new(),

@@ -321,6 +321,36 @@ pub struct Router {
     pub router: String,
     /// Packets by what became of them.
     pub packets: BTreeMap<String, u64>,
+    /// What its NAT did, if it has one; its mappings are in `nat.csv`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nat: Option<RouterNat>,
+}
+
+/// The NAT of a router.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RouterNat {
+    /// `full-cone`, `address-restricted`, `port-restricted` or `symmetric`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Mappings that packets made.
+    pub mappings_made: u64,
+    /// Of these, those whose time was over.
+    pub mappings_expired: u64,
+    /// Mappings at the end, forwarded ports among them.
+    pub mappings_held: u64,
+    /// Sessions that began: mappings with a remote endpoint.
+    pub sessions_made: u64,
+    /// Sessions at the end.
+    pub sessions_held: u64,
+    /// Mappings that were over and are not in `nat.csv`, because there were too many.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub mappings_unlisted: u64,
+}
+
+/// For serde.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 #[cfg(test)]

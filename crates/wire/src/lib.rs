@@ -23,6 +23,7 @@
 //! | [`fragment`] | IPv4 fragmentation |
 //! | [`ipip`] | a packet in another IP header |
 //! | [`mss`], [`reset`] | what is changed and said of TCP connections on their way |
+//! | [`translate`] | other addresses and ports, also in what ICMP errors quote |
 //! | [`corrupt`] | a bit error that the receiver notices |
 //! | [`tunnel`] | datagrams that carry frames between the machines of a run |
 //!
@@ -66,6 +67,7 @@ pub mod segment;
 pub mod tcp;
 #[cfg(test)]
 mod tests;
+pub mod translate;
 pub mod tunnel;
 pub mod udp;
 pub mod vnet;

@@ -66,6 +66,31 @@ class ServiceStatus(TypedDict, total=False):
     flows: list[dict[str, Any]]
 
 
+class NatMapping(TypedDict, total=False):
+    """An internal endpoint and the external one by which it is known."""
+
+    protocol: str
+    internal: str
+    external: str
+    remote: str
+    forwarded: bool
+    expires_ns: int
+    sessions: int
+    outbound: int
+    inbound: int
+
+
+class NatStatus(TypedDict, total=False):
+    """The NAT of a router."""
+
+    router: str
+    type: str
+    mappings_made: int
+    mappings_held: int
+    sessions_held: int
+    mappings: list[NatMapping]
+
+
 class RunStatus(TypedDict, total=False):
     """The state of a live run."""
 
@@ -73,6 +98,7 @@ class RunStatus(TypedDict, total=False):
     elapsed_ns: int
     nodes: list[NodeStatus]
     services: list[ServiceStatus]
+    nats: list[NatStatus]
 
 
 class LaneStatus(TypedDict, total=False):

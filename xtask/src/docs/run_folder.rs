@@ -30,6 +30,7 @@ const OVERVIEW: &str = "A run leaves a folder, `runs/NAME-DATE-TIME` or what `--
 | `junit.xml` | the verdict for CI systems: a test case for fidelity, for each program and each expectation |\n\
 | `echoes.csv` | windtunnel's own echo requests, where an expectation asks for `rtt` or `loss` of a path |\n\
 | `paths.csv` | payload delivered from node to node every 100 ms, where one asks for `throughput` |\n\
+| `nat.csv` | a row for each mapping of a NAT: endpoints, when it was made and ended, packets out and in |\n\
 | `limits.csv` | a row for each limited node and second: processors asked and delivered, time throttled |\n\
 | `internet.csv` | where there is a node `internet`: a row for each flow between the network and the machine's outside, when it ended |\n\
 | `bounds.csv` | a row for each limit of memory or processes and second: what was in use at its end, and how often the limit was met, processes ended, pages read from a disk, taken back, and read again in it |\n\

@@ -1,9 +1,10 @@
 //! Arrows between rooms, from the Cargo.toml files.
 
 /// The pure rooms.
-const RING_0: [&str; 14] = [
+const RING_0: [&str; 15] = [
     "model",
     "wire",
+    "nat",
     "routing",
     "scenario",
     "engine",
@@ -49,8 +50,18 @@ const PURE: [&str; 21] = [
 
 /// Rooms of ring 0 that are built without the standard library: a clock, a file, a thread or
 /// entropy does not resolve there. The others parse or write texts with crates that need it.
-const NO_STD: [&str; 9] =
-    ["model", "wire", "routing", "engine", "failover", "sharing", "mesh", "placement", "budget"];
+const NO_STD: [&str; 10] = [
+    "model",
+    "wire",
+    "nat",
+    "routing",
+    "engine",
+    "failover",
+    "sharing",
+    "mesh",
+    "placement",
+    "budget",
+];
 
 /// Finds rooms of [`NO_STD`] that let the standard library in: the crate's page has to refuse it,
 /// and no file may bring it back.

@@ -1,5 +1,7 @@
 //! `ps` and `ls`: the programs of a live run, and all live runs.
 
+mod nat;
+
 use clap::builder::FalseyValueParser;
 use serde::Serialize;
 use windtunnel_control::{NodeStatus, ProgramStatus, Reply, Request, RunStatus};
@@ -15,7 +17,7 @@ use crate::render::table::{Align, Table};
 use crate::verb::Outcome;
 use crate::verb::service::render_services;
 
-/// List nodes and programs of a live run, and its services
+/// List nodes and programs of a live run, its services, and the mappings of its NATs
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// List all live runs of this user instead, in whatever folder, as `ls` does
@@ -119,7 +121,11 @@ fn render(status: &RunStatus) -> String {
         [] => String::new(),
         services => format!("\n{}", render_services(services)),
     };
-    format!("{}, {elapsed} after it began\n{}{services}", status.name, table.render(""))
+    let nats = match &status.nats[..] {
+        [] => String::new(),
+        nats => format!("\n{}", nat::render(nats)),
+    };
+    format!("{}, {elapsed} after it began\n{}{services}{nats}", status.name, table.render(""))
 }
 
 /// A node's name and addresses are shown once.
@@ -176,6 +182,7 @@ mod tests {
                 },
             ],
             services: Vec::new(),
+            nats: Vec::new(),
         };
         assert_eq!(
             render(&status),

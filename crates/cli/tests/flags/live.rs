@@ -84,6 +84,7 @@ fn status(name: &str) -> RunStatus {
         elapsed_ns: 1_000_000_000,
         nodes: vec![node],
         services: Vec::new(),
+        nats: Vec::new(),
     }
 }
 

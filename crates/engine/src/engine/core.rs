@@ -2,6 +2,7 @@
 
 mod change;
 mod forward;
+mod middle;
 mod redirect;
 mod replicate;
 mod report;
@@ -25,6 +26,7 @@ use crate::element::RngKey;
 use crate::element::trace::TraceSet;
 use crate::event::{Bounded, EVENTS_MAX, Event, HANDOFFS_MAX, Handoff};
 use crate::lan::Segment;
+use crate::middlebox::Middleboxes;
 use crate::neighbours::Neighbours;
 use crate::network::{End, Network};
 use crate::packet::Sender;
@@ -58,6 +60,7 @@ pub(crate) struct Core {
     pub(crate) handoffs: Bounded<Handoff>,
     pub(crate) reroutes: Reroutes,
     pub(crate) services: Services,
+    pub(crate) middleboxes: Middleboxes,
     ways: KnownWays,
     reassembly: Reassembly,
     trains: Trains,
@@ -108,6 +111,7 @@ impl Core {
             handoffs: Bounded::new(HANDOFFS_MAX),
             reroutes: Reroutes::new(plan.routing.reroute),
             services: Services::new(plan),
+            middleboxes: Middleboxes::new(plan),
             ways: KnownWays::default(),
             reassembly: Reassembly::default(),
             trains: Trains::new(),
@@ -138,7 +142,12 @@ impl Core {
 
     /// When flows or fragments are to be forgotten, or connections that are kept want something.
     pub(crate) fn next_upkeep(&self) -> Option<Time> {
-        let times = [self.services.next(), self.reassembly.next(), self.next_kept()];
+        let times = [
+            self.services.next(),
+            self.reassembly.next(),
+            self.next_kept(),
+            self.middleboxes.next(),
+        ];
         times.into_iter().flatten().min()
     }
 
@@ -151,6 +160,7 @@ impl Core {
         let lost = self.reassembly.lost();
         self.reassembly.expire(now, &mut self.work.pool);
         self.services.count_not_reassembled(self.reassembly.lost() - lost);
+        self.keep_middleboxes(now);
     }
 
     #[inline]

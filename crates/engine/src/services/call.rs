@@ -34,11 +34,34 @@ pub(super) enum CallKind {
 
 /// What fragments of one datagram have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Whole {
+pub(crate) struct Whole {
     pub(super) source: u128,
     pub(super) destination: u128,
     pub(super) identification: u32,
     pub(super) protocol: u8,
+}
+
+impl Whole {
+    /// That of a fragment.
+    pub(crate) fn of(info: &Info, frame: &[u8]) -> Option<Whole> {
+        let identification = match info.version {
+            Version::V4 => {
+                let field = frame.get(ethernet::HEADER_LEN + 4..)?.first_chunk()?;
+                u32::from(u16::from_be_bytes(*field))
+            }
+            // The fragment header ends with it (RFC 8200, 4.5), where no other header follows.
+            Version::V6 => {
+                let field = frame.get(info.transport.checked_sub(4)?..)?.first_chunk()?;
+                u32::from_be_bytes(*field)
+            }
+        };
+        Some(Whole {
+            source: mapped(info.source),
+            destination: mapped(info.destination),
+            identification,
+            protocol: info.protocol,
+        })
+    }
 }
 
 /// What can be read of a packet.
@@ -56,13 +79,13 @@ pub(super) enum Reading {
 impl Reading {
     pub(super) fn of(info: &Info, frame: &[u8]) -> Reading {
         if info.is_later_fragment {
-            return whole(info, frame).map_or(Reading::Nothing, Reading::Later);
+            return Whole::of(info, frame).map_or(Reading::Nothing, Reading::Later);
         }
         if info.is_icmp_error {
             return error(info, frame).map_or(Reading::Nothing, Reading::Call);
         }
         let Some(call) = call(info, frame) else { return Reading::Nothing };
-        match info.is_fragment.then(|| whole(info, frame)) {
+        match info.is_fragment.then(|| Whole::of(info, frame)) {
             None => Reading::Call(call),
             Some(Some(whole)) => Reading::First(whole, call),
             Some(None) => Reading::Nothing,
@@ -125,26 +148,6 @@ fn error(info: &Info, frame: &[u8]) -> Option<Call> {
         client: mapped(quote.destination),
         client_port,
         kind: CallKind::Error,
-    })
-}
-
-fn whole(info: &Info, frame: &[u8]) -> Option<Whole> {
-    let identification = match info.version {
-        Version::V4 => {
-            let field = frame.get(ethernet::HEADER_LEN + 4..)?.first_chunk()?;
-            u32::from(u16::from_be_bytes(*field))
-        }
-        // The fragment header ends with it (RFC 8200, 4.5), where no other header follows.
-        Version::V6 => {
-            let field = frame.get(info.transport.checked_sub(4)?..)?.first_chunk()?;
-            u32::from_be_bytes(*field)
-        }
-    };
-    Some(Whole {
-        source: mapped(info.source),
-        destination: mapped(info.destination),
-        identification,
-        protocol: info.protocol,
     })
 }
 

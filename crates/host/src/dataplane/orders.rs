@@ -34,7 +34,8 @@ impl Loop {
                 }
                 Ok(Order::Services { one, done }) => {
                     let plan = &self.setup.plan;
-                    let _ = done.send(RedirectionsNow::of(&mut self.engine, plan, one));
+                    let origin = self.sampler.origin();
+                    let _ = done.send(RedirectionsNow::of(&mut self.engine, plan, origin, one));
                 }
                 Ok(Order::Flows { member, changes }) => {
                     self.at_present(|remote, at, engine| {

@@ -10,6 +10,7 @@ use windtunnel_trace::sample::Row;
 use windtunnel_trace::series::Series;
 
 use super::meter::Meter;
+use super::nats::NatTally;
 use super::phase::Phases;
 use super::services::Redirections;
 use super::tally::{LateInterval, Tally};
@@ -183,6 +184,11 @@ impl Sampler {
         }
     }
 
+    /// When counting started, in the time of the engine.
+    pub(super) fn origin(&self) -> Time {
+        self.origin.unwrap_or(Time::ZERO)
+    }
+
     /// The last, possibly shorter, interval and the totals.
     pub(super) fn finish(
         mut self,
@@ -203,6 +209,7 @@ impl Sampler {
             lanes: lanes.collect(),
             routers: routers.map(|router| *engine.router(router)).collect(),
             services: Redirections::of(engine, plan),
+            nats: NatTally::take(engine, plan, self.origin.unwrap_or(Time::ZERO)),
             flows: self.meter.finish(),
             departures: self.departures,
             late,

@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 use windtunnel_engine::{
     Engine, FailOverCounters, PinCounts, PinnedFlow, ReplicaCounters, ServiceCounters, ServiceRow,
 };
-use windtunnel_model::{NodeId, Plan, RouterId, ServiceId};
+use windtunnel_model::{NodeId, Plan, RouterId, ServiceId, Time};
+
+use super::nats::{self, NatTally};
 
 /// What redirectors did for each service of the plan, in its order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +34,8 @@ pub(crate) struct RedirectionsNow {
     /// How many more rows there are.
     pub(crate) table_left_out: usize,
     pub(crate) flows: Vec<PinnedFlow>,
+    /// What NATs have done.
+    pub(crate) nats: Vec<NatTally>,
 }
 
 impl Redirections {
@@ -93,11 +97,17 @@ impl Redirected {
 }
 
 impl RedirectionsNow {
-    pub(super) fn of(engine: &mut Engine, plan: &Plan, one: Option<ServiceId>) -> RedirectionsNow {
+    pub(super) fn of(
+        engine: &mut Engine,
+        plan: &Plan,
+        origin: Time,
+        one: Option<ServiceId>,
+    ) -> RedirectionsNow {
         let all = Redirections::of(engine, plan);
+        let nats = NatTally::now(engine, plan, origin, nats::SHOWN_MAX);
         let Some((id, service)) = one.and_then(|id| Some((id, plan.services.get(id.index())?)))
         else {
-            return RedirectionsNow { all, ..RedirectionsNow::default() };
+            return RedirectionsNow { all, nats, ..RedirectionsNow::default() };
         };
         let rows: Vec<_> = engine.rows().enumerate().filter(|(_, row)| row.service == id).collect();
         let places =
@@ -109,7 +119,8 @@ impl RedirectionsNow {
             .map(|(router, (number, row))| (*router, *row, engine.choice(*number, *router)));
         let table: Vec<_> = table.collect();
         let table_left_out = places.len() - table.len();
-        RedirectionsNow { all, table, table_left_out, flows: engine.pinned(id, FLOWS_MAX) }
+        let flows = engine.pinned(id, FLOWS_MAX);
+        RedirectionsNow { all, table, table_left_out, flows, nats }
     }
 }
 

@@ -7,6 +7,7 @@ use windtunnel_trace::lateness::Lateness;
 use windtunnel_trace::series::Series;
 
 use super::meter::Flow;
+use super::nats::NatTally;
 use super::overload::{Overloads, Stalls};
 use super::phase::LanePhase;
 use super::remote::{PeerTraffic, Traffic};
@@ -22,6 +23,9 @@ pub(crate) struct Tally {
     /// What redirectors did.
     #[serde(default)]
     pub services: Redirections,
+    /// What NATs did. A part of a run has none: they need the model of hops.
+    #[serde(skip)]
+    pub nats: Vec<NatTally>,
     /// What nodes got delivered to each other, where an expectation asks.
     pub flows: Vec<Flow>,
     /// Lateness of packets delivered to nodes.

@@ -129,7 +129,8 @@ impl Live {
         }
         let name = self.cx.plan.name.clone();
         let services = self.service_statuses();
-        RunStatus { name, elapsed_ns: self.elapsed().as_nanos(), nodes, services }
+        let nats = self.nat_statuses();
+        RunStatus { name, elapsed_ns: self.elapsed().as_nanos(), nodes, services, nats }
     }
 
     /// The same with what links are like and do.

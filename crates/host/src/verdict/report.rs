@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use windtunnel_engine::{DropReason, LaneCounters, RouterCounters};
 use windtunnel_model::quantity::total;
-use windtunnel_model::{Lane, Plan, Span, Time};
+use windtunnel_model::{Lane, Plan, RouterId, Span, Time};
 use windtunnel_sys::limits as machine_limits;
 use windtunnel_trace::lateness::{self, Lateness};
 use windtunnel_trace::report::{
     Achieved, Expectation, FlowStarts, Host, Link, LostHost, Machine, NodeReceived, Peer, Phase,
-    Program, Report, Router, Verdict,
+    Program, Report, Router, RouterNat, Verdict,
 };
 
 use super::evidence::{Evidence, Lost, PartEvidence, busy_percent};
@@ -61,7 +61,13 @@ pub(super) fn assemble(
                 link(plan, lane, result, peak.unwrap_or(0), evidence.late_above)
             })
             .collect(),
-        routers: routers.map(|(r, counters)| router(&r.name, counters)).collect(),
+        routers: routers
+            .enumerate()
+            .map(|(id, (it, counters))| Router {
+                nat: nat(evidence, RouterId::from_index(id)),
+                ..router(&it.name, counters)
+            })
+            .collect(),
         records: evidence.records.cloned(),
     }
 }
@@ -266,6 +272,14 @@ fn router(name: &str, counters: &RouterCounters) -> Router {
         icmp_sent,
         redirected,
         replica_lost,
+        translated,
+        filtered,
+        no_mapping,
+        exhausted,
+        untranslatable,
+        fragments,
+        reassembled,
+        not_reassembled,
     } = *counters;
     let packets = [
         ("forwarded", forwarded),
@@ -276,12 +290,38 @@ fn router(name: &str, counters: &RouterCounters) -> Router {
         ("echo_answered", echo_answered),
         ("icmp_sent", icmp_sent),
     ];
-    // Where there are no services, they are not spoken of.
-    let of_services = [("redirected", redirected), ("replica_lost", replica_lost)];
-    let of_services = of_services.into_iter().filter(|(_, count)| *count > 0);
-    let packets = packets.into_iter().chain(of_services);
+    // Where there are no services or middleboxes, they are not spoken of.
+    let of_few = [
+        ("redirected", redirected),
+        ("replica_lost", replica_lost),
+        ("translated", translated),
+        ("filtered", filtered),
+        ("no_mapping", no_mapping),
+        ("exhausted", exhausted),
+        ("untranslatable", untranslatable),
+        ("fragments", fragments),
+        ("reassembled", reassembled),
+        ("not_reassembled", not_reassembled),
+    ];
+    let of_few = of_few.into_iter().filter(|(_, count)| *count > 0);
+    let packets = packets.into_iter().chain(of_few);
     let packets: BTreeMap<_, _> = packets.map(|(name, n)| (name.to_owned(), n)).collect();
-    Router { router: name.to_owned(), packets }
+    Router { router: name.to_owned(), packets, nat: None }
+}
+
+fn nat(evidence: &Evidence<'_>, router: RouterId) -> Option<RouterNat> {
+    let planned = evidence.plan.middlebox(router)?.nat.as_ref()?;
+    let tally = evidence.tally.nats.iter().find(|it| it.router == router)?;
+    let count = |held: usize| u64::try_from(held).unwrap_or(u64::MAX);
+    Some(RouterNat {
+        kind: planned.type_name().to_owned(),
+        mappings_made: tally.counters.mappings_made,
+        mappings_expired: tally.counters.mappings_expired,
+        mappings_held: count(tally.held.0),
+        sessions_made: tally.counters.sessions_made,
+        sessions_held: count(tally.held.1),
+        mappings_unlisted: tally.counters.ended_lost,
+    })
 }
 
 /// Fewer packets right behind one another say nothing of a rate.

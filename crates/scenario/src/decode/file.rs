@@ -15,13 +15,14 @@ use super::pool::{GivenPools, read_pools};
 use super::record::Record;
 use super::reserve::Reserve;
 use super::route::Route;
+use super::router::Routers;
 use super::service::Services;
 use super::{
-    At, Decoder, EventDraft, ExpectDraft, Field, Fields, LanDraft, LinkDraft, LinkKeys,
-    MachineKeys, ModelDraft, NodeDraft, Pools, RecordDraft, ReservationDraft, RouteDraft,
+    Decoder, EventDraft, ExpectDraft, Field, Fields, LanDraft, LinkDraft, LinkKeys, MachineKeys,
+    ModelDraft, NodeDraft, Pools, RecordDraft, ReservationDraft, RouteDraft, RouterDraft,
     ServiceDraft,
 };
-use crate::grammar::{Definitions, Form, Key, List, Name, Required, Whole, form, map, text, words};
+use crate::grammar::{Definitions, Form, Key, List, Required, Whole, form, map, text, words};
 use crate::position::Place;
 use crate::text::shorten;
 use crate::tree::{Kind, Value};
@@ -36,7 +37,7 @@ pub(crate) struct Draft {
     pub(crate) link_defaults: LinkKeys,
     pub(crate) node_defaults: NodeKeys,
     pub(crate) nodes: Vec<NodeDraft>,
-    pub(crate) routers: Vec<At<String>>,
+    pub(crate) routers: Vec<RouterDraft>,
     pub(crate) lans: Vec<LanDraft>,
     pub(crate) links: Vec<LinkDraft>,
     pub(crate) routing: Routing,
@@ -77,8 +78,9 @@ map! {
         "defaults" DEFAULTS: Defaults,
         /// The nodes by name. A name is a host name: lower-case letters, digits and `-`.
         "nodes" NODES: Required<Nodes>,
-        /// Names of routers: they forward packets and answer ICMP, and run no programs.
-        "routers" ROUTERS: List<Name>,
+        /// Routers: they forward packets and answer ICMP, and run no programs. A list of names, or a
+        /// map of names with what else they do: `nat`, `firewall`.
+        "routers" ROUTERS: Routers,
         /// LANs: Ethernet segments that nodes and routers share, each attached by a link (`between:
         /// [laptop, office]`). A list of names, or a map with the subnet of each.
         "lans" LANS: Lans,

@@ -109,9 +109,10 @@ impl Directory {
             }
         }
         for (index, router) in draft.routers.iter().enumerate() {
-            if check_name(found, router, "a router", LABEL_LETTERS_MAX) {
+            let name = &router.name;
+            if check_name(found, name, "a router", LABEL_LETTERS_MAX) {
                 let named = Named::Router(RouterId::from_index(index));
-                directory.add(found, &router.value, router.place, named);
+                directory.add(found, &name.value, name.place, named);
             }
         }
         for (index, lan) in draft.lans.iter().enumerate() {
@@ -284,6 +285,11 @@ impl Directory {
         if let Some(free) = names.find(|name| !self.links.contains_key(name)) {
             self.links.insert(free, links);
         }
+    }
+
+    /// The links that `name` stands for; none if it names something else.
+    pub(super) fn links_called(&self, name: &str) -> &[LinkId] {
+        self.links.get(name).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// The links that `name` stands for.

@@ -61,7 +61,7 @@ pub(super) fn resolve(
     }
     let routers = draft.routers.iter();
     let routers =
-        routers.map(|router| Router { name: router.value.clone(), interfaces: Vec::new() });
+        routers.map(|router| Router { name: router.name.value.clone(), interfaces: Vec::new() });
     plan.routers.extend(routers);
     plan.lans.extend(draft.lans.iter().map(|lan| Lan {
         name: lan.name.value.clone(),

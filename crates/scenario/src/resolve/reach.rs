@@ -4,6 +4,8 @@
 //! A node reaches another if both touch one component, or if a link joins them. Nodes that touch
 //! the same components are alike, so that kinds of nodes are compared and not all pairs.
 
+mod realm;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use windtunnel_model::expect::Claim;
@@ -14,6 +16,7 @@ use crate::error::Diagnostics;
 use crate::position::Place;
 
 pub(super) fn check(found: &mut Diagnostics, draft: &Draft, plan: &Plan) {
+    realm::check(found, draft, plan);
     let touched = Components::of(plan, |id| plan.nodes[id.index()].forward).touched;
     if draft.allow_unreachable {
         return check_paths(found, draft, plan, &touched);

@@ -89,6 +89,13 @@ pub(super) fn change(
             WayDraft::Via { .. } => ways.over(a, &vertices, b)?,
             _ => ways.along(a, &vertices, b)?,
         };
+        if let Some(nat) = plan.nat_across(&path) {
+            let name = &plan.routers[nat.index()].name;
+            let message = format!("this route leads through the NAT of `{name}`");
+            let hint = "behind it packets have another source, so no route from there can be fixed";
+            ways.found.mistake_with_hint(route.place, message, hint);
+            return None;
+        }
         if !route.one_way {
             let back = FixedRoute { path: path.iter().rev().copied().collect() };
             change.fix.push(FixedRoute { path });

@@ -11,7 +11,7 @@ use windtunnel_model::{NodeId, RouterId, ServiceId};
 
 use super::directory::{Directory, unknown};
 use super::event::Scene;
-use crate::decode::{At, Draft, ServiceDraft, ServiceEventDraft, Weights};
+use crate::decode::{At, Draft, RouterDraft, ServiceDraft, ServiceEventDraft, Weights};
 use crate::error::Diagnostics;
 use crate::text::shorten;
 
@@ -24,8 +24,8 @@ pub(super) fn resolve(
     directory: &Directory,
     plan: &mut Plan,
 ) {
-    let services = draft.services.iter();
-    plan.services = services.map(|it| service(found, it, directory, plan)).collect();
+    let (services, routers) = (draft.services.iter(), &draft.routers);
+    plan.services = services.map(|it| service(found, it, directory, (plan, routers))).collect();
     let whole = draft;
     for (draft, service) in whole.services.iter().zip(&mut plan.services) {
         if let Some(policy) = &draft.policy {
@@ -47,7 +47,7 @@ fn service(
     found: &mut Diagnostics,
     draft: &ServiceDraft,
     directory: &Directory,
-    plan: &Plan,
+    routers_of: (&Plan, &[RouterDraft]),
 ) -> Service {
     let given = |v4: bool| {
         let mut addresses = draft.addresses.iter().map(|address| address.value);
@@ -73,7 +73,7 @@ fn service(
         ports: draft.ports.iter().map(|port| port.value).collect(),
         origin: draft.origin.as_ref().and_then(|origin| directory.node(found, origin)),
         replicas: replicas(found, draft, directory),
-        at: routers(found, draft, directory, plan),
+        at: routers(found, draft, directory, routers_of),
         policy: draft.policy.as_ref().map_or(Policy::Nearest, |policy| policy.value.policy),
         health: draft.health.as_ref().map(|health| health.value.clone()),
         fail_over: draft.fail_over.as_ref().map_or(FailOver::New, |it| it.value),
@@ -115,7 +115,7 @@ fn routers(
     found: &mut Diagnostics,
     draft: &ServiceDraft,
     directory: &Directory,
-    plan: &Plan,
+    (plan, routers): (&Plan, &[RouterDraft]),
 ) -> Vec<RouterId> {
     let name = &draft.name;
     let Some(at) = &draft.at else {
@@ -123,17 +123,34 @@ fn routers(
             let message = format!("there is no router that redirects packets for `{}`", name.value);
             found.mistake_with_hint(name.place, message, "write `routers: [r]`, and links to it");
         }
-        return (0..plan.routers.len()).map(RouterId::from_index).collect();
+        let plain = |(_, router): &(usize, &RouterDraft)| !router.is_middlebox();
+        let plain = routers.iter().enumerate().filter(plain);
+        let plain: Vec<RouterId> = plain.map(|(id, _)| RouterId::from_index(id)).collect();
+        if plain.is_empty() && !routers.is_empty() {
+            let message = format!("no router redirects packets for `{}`", name.value);
+            let hint = "those with `nat` or `firewall` do not: add another router";
+            found.mistake_with_hint(name.place, message, hint);
+        }
+        return plain;
     };
     if at.is_empty() {
         let message = format!("at: no router redirects packets for `{}`", name.value);
         found.mistake(name.place, message);
     }
-    let mut routers: Vec<RouterId> =
-        at.iter().filter_map(|name| directory.router(found, name)).collect();
-    routers.sort_unstable();
-    routers.dedup();
-    routers
+    let mut at_routers = Vec::new();
+    for name in at {
+        let Some(id) = directory.router(found, name) else { continue };
+        if routers.get(id.index()).is_some_and(RouterDraft::is_middlebox) {
+            let message = format!("at: `{}` has a NAT or a firewall", name.value);
+            let hint = "such a router does not redirect: name another one";
+            found.mistake_with_hint(name.place, message, hint);
+            continue;
+        }
+        at_routers.push(id);
+    }
+    at_routers.sort_unstable();
+    at_routers.dedup();
+    at_routers
 }
 
 /// Gives replicas their weights.

@@ -66,6 +66,7 @@ fn snapshot() -> Snapshot {
             elapsed_ns: 12_340_000_000,
             nodes,
             services: Vec::new(),
+            nats: Vec::new(),
         },
         sampled_ns: 12_300_000_000,
         window_ns: 1_000_000_000,

@@ -60,7 +60,8 @@ impl Core {
                     None => break,
                 },
                 End::Router(id) => {
-                    match self.route_at_once(now, id, lane, (frame, &shape), tunnel.as_ref()) {
+                    match self.route_at_once(now, id, lane, (frame, &vnet, &shape), tunnel.as_ref())
+                    {
                         Some((next, entered)) => {
                             let (chain, work) = (&mut self.chains[lane.index()], &mut self.work);
                             chain.pass(now, &shape, frame, &mut work.recorder);
@@ -89,11 +90,17 @@ impl Core {
         now: Time,
         id: RouterId,
         lane: Lane,
-        (frame, shape): (&mut [u8], &Shape),
+        (frame, vnet, shape): (&mut [u8], &vnet::Header, &Shape),
         tunnel: Option<&Tunnel>,
     ) -> Option<(Lane, Option<Tunnel>)> {
         if !self.is_for_router(lane, frame) {
             return None;
+        }
+        if self.middleboxes.is_at(id) {
+            let next = tunnel
+                .is_none()
+                .then(|| self.pass_middlebox_at_once(now, id, lane, (frame, vnet, shape)));
+            return next.flatten().map(|next| (next, None));
         }
         let (next, entered) = match self.judge(now, id, frame, (tunnel, None)) {
             Judgement::Plain(Verdict::Forward(next)) => (next, None),
@@ -192,6 +199,12 @@ impl Core {
         {
             return packet.discard(&mut self.work.pool);
         }
+        if self.middleboxes.is_at(id) {
+            if let Err((packet, verdict)) = self.pass_middlebox(now, id, lane, packet) {
+                self.finish_route(now, id, packet, verdict);
+            }
+            return;
+        }
         let way = (packet.tunnel.as_ref(), packet.aim);
         let verdict = match self.judge(now, id, packet.frame(), way) {
             Judgement::Plain(verdict) => verdict,
@@ -208,6 +221,12 @@ impl Core {
                 return self.drop_lost(now, id, packet, (service, on_loss));
             }
         };
+        self.finish_route(now, id, packet, verdict);
+    }
+
+    /// Does what a router has found out is to be done.
+    #[inline]
+    fn finish_route(&mut self, now: Time, id: RouterId, mut packet: Packet, verdict: Verdict) {
         let refused = match verdict {
             Verdict::Forward(next) => {
                 let forwarded = hop::decrement_ttl(packet.settled(&mut self.work.pool).0);
@@ -239,6 +258,10 @@ impl Core {
             RouterReason::NotForwarded => &mut counters.not_forwarded,
             RouterReason::Malformed => &mut counters.malformed,
             RouterReason::ReplicaLost => &mut counters.replica_lost,
+            RouterReason::Filtered => &mut counters.filtered,
+            RouterReason::NoMapping => &mut counters.no_mapping,
+            RouterReason::Exhausted => &mut counters.exhausted,
+            RouterReason::Untranslatable => &mut counters.untranslatable,
         };
         *counter += u64::from(packet.shape.count);
         self.work.recorder.note_refusal(reason, packet);

@@ -23,6 +23,10 @@ impl Core {
             return packet.discard(&mut self.work.pool);
         };
         let mut packet = packet;
+        if info.is_icmp_error && self.middleboxes.is_at(id) {
+            let Some(translated) = self.readdress(id, packet) else { return };
+            return self.send_out(now, id, translated);
+        }
         if self.services.filter.may_hold(info.destination) {
             match self.redirect(now, id, (&info, packet.frame(), packet.aim), true) {
                 Redirection::To(tunnel, hit) => {

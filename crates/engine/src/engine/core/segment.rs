@@ -95,6 +95,21 @@ impl Core {
         mac.is_some_and(|mac| ethernet::set_addresses(frame, mac, station.mac))
     }
 
+    /// The Ethernet addresses of a router's frame that enters `lane`, where that needs no question;
+    /// `None`: it does.
+    pub(super) fn next_addresses(
+        &self,
+        now: Time,
+        lane: Lane,
+        (source, destination): (IpAddr, IpAddr),
+    ) -> Option<NextAddresses> {
+        let End::Lan(lan) = self.network.end(lane) else { return Some(NextAddresses(None)) };
+        let station = self.network.station(lane.reverse())?;
+        let address = self.network.neighbour(lan, Some(source), destination)?;
+        let mac = self.neighbours.get(&lane)?.fresh(now, address)?;
+        Some(NextAddresses(Some((mac, station.mac))))
+    }
+
     /// Puts a router's packet on a lane; on a LAN, as soon as its next receiver has been found.
     pub(super) fn hand_on(&mut self, now: Time, id: RouterId, lane: Lane, mut packet: Packet) {
         let (End::Lan(lan), Some(station)) =
@@ -279,6 +294,18 @@ impl Core {
         if let (Some(at), Ok(index)) = (next, u32::try_from(lane.index())) {
             let alarms = &mut self.chains[lane.index()].alarms;
             alarms.set(&mut self.work.timers, index, Activity::Ask, at);
+        }
+    }
+}
+
+/// Destination and source in an Ethernet header; off LANs they stay.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NextAddresses(Option<([u8; 6], [u8; 6])>);
+
+impl NextAddresses {
+    pub(super) fn write(self, frame: &mut [u8]) {
+        if let Some((destination, source)) = self.0 {
+            ethernet::set_addresses(frame, destination, source);
         }
     }
 }

@@ -109,7 +109,8 @@ impl Core {
             return self.hand_out_inner(now, lane, packet);
         }
         let lost = self.reassembly.lost();
-        let whole = self.reassembly.push(now, port, &info, packet, &mut self.work.pool);
+        let whole =
+            self.reassembly.push(now, Mouth::Port(port), &info, packet, &mut self.work.pool);
         self.services.count_not_reassembled(self.reassembly.lost() - lost);
         if let Some(packet) = whole {
             self.hand_out_inner(now.max(packet.times.last), lane, packet);

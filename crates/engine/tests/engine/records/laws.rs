@@ -279,6 +279,16 @@ fn the_names_of_reasons_begin_with_those_of_lanes() {
     assert_eq!(DROP_REASON_NAMES[..names.len()], names);
     assert_eq!(
         DROP_REASON_NAMES[7..],
-        ["ttl_expired", "no_route", "not_forwarded", "malformed", "replica_lost"]
+        [
+            "ttl_expired",
+            "no_route",
+            "not_forwarded",
+            "malformed",
+            "replica_lost",
+            "filtered",
+            "no_mapping",
+            "exhausted",
+            "untranslatable"
+        ]
     );
 }

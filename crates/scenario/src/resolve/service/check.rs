@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use windtunnel_model::plan::{Encapsulation, Link, Service, ServicePort};
+use windtunnel_model::realm::Realms;
 use windtunnel_model::{NodeId, Plan, Vertex};
 
 use super::super::address::is_edge;
@@ -36,6 +37,7 @@ pub(in crate::resolve) fn check(found: &mut Diagnostics, draft: &Draft, plan: &m
         check_mtu(found, draft_of, service, (plan, &narrow));
         check_ways(found, draft_of, service, (plan, &ways));
     }
+    check_realms(found, draft, plan);
     check_overlaps(found, draft, plan);
 }
 
@@ -121,6 +123,31 @@ fn check_address(
         return;
     };
     found.mistake(place, message);
+}
+
+/// A tunnel from a redirector to a replica passes no NAT.
+fn check_realms(found: &mut Diagnostics, draft: &Draft, plan: &Plan) {
+    let Ok(Some(realms)) = Realms::of(plan) else { return };
+    for (draft, service) in draft.services.iter().zip(&plan.services) {
+        let routers = service.at.iter().filter_map(|id| {
+            let interface = plan.routers[id.index()].interfaces.first()?;
+            Some((realms.of_link(interface.link), &plan.routers[id.index()].name))
+        });
+        let replicas = service.replicas.iter().filter_map(|it| {
+            let node = &plan.nodes[it.node.index()];
+            Some((realms.of_link(node.interfaces.first()?.link), &node.name))
+        });
+        let mut all = routers.chain(replicas);
+        let Some((realm, first)) = all.next() else { continue };
+        if let Some((_, other)) = all.find(|(other, _)| *other != realm) {
+            let message = format!(
+                "`{}`: a NAT is between `{first}` and `{other}`, and packets to replicas pass none",
+                draft.name.value
+            );
+            let hint = "name the routers on the replicas' side in `at`";
+            found.mistake_with_hint(draft.name.place, message, hint);
+        }
+    }
 }
 
 /// Each address and port is one service's; services of one address have one origin.

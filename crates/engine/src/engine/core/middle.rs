@@ -1,0 +1,234 @@
+//! Packets at middleboxes: what routers with a NAT or a firewall do instead of only routing.
+
+use windtunnel_model::plan::Side;
+use windtunnel_model::{Lane, RouterId, Time};
+use windtunnel_wire::packet::{Info, Version};
+use windtunnel_wire::translate::{self, Quoted};
+use windtunnel_wire::{hop, icmp, vnet};
+
+use super::Core;
+use crate::middlebox::{Changes, Denial, Middlebox, Reading};
+use crate::packet::{Packet, Shape};
+use crate::records::RouterReason;
+use crate::router::{self, Refusal, Verdict};
+use crate::tunnel::{Mouth, Tunnel};
+
+/// Why a packet does not go on.
+#[derive(Debug, Clone, Copy)]
+enum Stop {
+    /// As at any router.
+    Verdict(Verdict),
+    /// The middlebox does not let it pass.
+    Denied(Denial),
+}
+
+impl Core {
+    /// Handles a packet that has come to a middlebox.
+    #[inline(never)]
+    pub(super) fn pass_middlebox(
+        &mut self,
+        now: Time,
+        id: RouterId,
+        lane: Lane,
+        packet: Packet,
+    ) -> Result<(), (Packet, Verdict)> {
+        let Some(mut packet) = self.make_whole(now, id, packet) else { return Ok(()) };
+        let Ok(info) = Info::parse(packet.frame()) else {
+            return Err((packet, Verdict::Malformed));
+        };
+        let tunnel = packet.tunnel;
+        let outcome = self.survey(now, id, lane, (&info, packet.frame()), tunnel.as_ref());
+        self.middleboxes.asked(id);
+        match outcome {
+            Ok((next, changes)) => {
+                let count = packet.shape.count;
+                let (frame, vnet) = packet.settled(&mut self.work.pool);
+                if !write(frame, &info, vnet, &changes) {
+                    self.deny(now, id, Denial::UNREADABLE, packet);
+                    return Ok(());
+                }
+                let forwarded = hop::decrement_ttl(frame);
+                debug_assert!(forwarded.is_ok(), "the verdict has looked at the TTL");
+                self.note_translated(id, &changes, count);
+                self.hand_on(now, id, next, packet);
+                Ok(())
+            }
+            Err(Stop::Denied(denial)) => {
+                self.deny(now, id, denial, packet);
+                Ok(())
+            }
+            Err(Stop::Verdict(verdict)) => Err((packet, verdict)),
+        }
+    }
+
+    /// The lane on which a middlebox sends a frame on, now and translated, where nothing else is to be
+    /// done.
+    pub(super) fn pass_middlebox_at_once(
+        &mut self,
+        now: Time,
+        id: RouterId,
+        lane: Lane,
+        (frame, vnet, shape): (&mut [u8], &vnet::Header, &Shape),
+    ) -> Option<Lane> {
+        let info = Info::parse(frame).ok()?;
+        // What has to be put together, or reported about, is held.
+        if info.is_fragment || info.is_icmp_error {
+            return None;
+        }
+        let outcome = self.survey(now, id, lane, (&info, frame), None);
+        self.middleboxes.asked(id);
+        let (next, changes) = outcome.ok()?;
+        // Nothing is changed until it is certain that it goes on.
+        let destination = changes.ends.destination.map_or(info.destination, |(it, _)| it.into());
+        let macs = self.next_addresses(now, next, (info.source, destination))?;
+        if !write(frame, &info, vnet, &changes) {
+            return None;
+        }
+        let forwarded = hop::decrement_ttl(frame);
+        debug_assert!(forwarded.is_ok(), "the verdict has looked at the TTL");
+        macs.write(frame);
+        self.note_translated(id, &changes, shape.count);
+        Some(next)
+    }
+
+    /// Finds out what becomes of a packet, and changes no byte of it.
+    fn survey(
+        &mut self,
+        now: Time,
+        id: RouterId,
+        lane: Lane,
+        (info, frame): (&Info, &[u8]),
+        tunnel: Option<&Tunnel>,
+    ) -> Result<(Lane, Changes), Stop> {
+        let Some(middlebox) = self.middleboxes.at_mut(id) else {
+            return Err(Stop::Verdict(Verdict::Ignore));
+        };
+        let came = middlebox.side(lane.link);
+        let reading = Reading::of(info, frame);
+        if !router::travels(info) {
+            return Err(Stop::Verdict(Verdict::Ignore));
+        }
+        let entry = middlebox.enter(now, came, info, &reading).map_err(Stop::Denied)?;
+        let is_plain = entry.destination == info.destination;
+        let closed = is_plain && came == Side::Outside && middlebox.translates(info);
+        if closed && self.is_inside(id, lane, info) {
+            return Err(Stop::Verdict(Verdict::Refuse(Refusal::NoRoute)));
+        }
+        let verdict = match tunnel {
+            Some(tunnel) => router::decide_tunnel(&mut self.network, id, (info, frame), tunnel),
+            None => {
+                let mut routed = *info;
+                routed.destination = entry.destination;
+                router::decide_route(&mut self.network, id, &routed, frame)
+            }
+        };
+        let Verdict::Forward(next) = verdict else { return Err(Stop::Verdict(verdict)) };
+        let Some(middlebox) = self.middleboxes.at_mut(id) else {
+            return Err(Stop::Verdict(Verdict::Ignore));
+        };
+        let way = (came, next.link);
+        let changes = middlebox.leave(now, way, &entry, (info, frame), &reading);
+        Ok((next, changes.map_err(Stop::Denied)?))
+    }
+
+    /// Whether the destination of a packet from outside is an address inside of a NAT, to which no
+    /// route leads from there.
+    fn is_inside(&self, id: RouterId, lane: Lane, info: &Info) -> bool {
+        let own = |it: &Middlebox| match info.destination {
+            core::net::IpAddr::V4(v4) => it.inside_of(v4).is_some(),
+            core::net::IpAddr::V6(_) => false,
+        };
+        self.middleboxes.at(id).is_some_and(own)
+            || !self.network.is_visible_from(lane.link, info.destination)
+    }
+
+    /// An ICMP error that a router itself has made is about a packet as it was after its translation:
+    /// it is made one about what its sender has sent. `None`: it goes nowhere.
+    pub(super) fn readdress(&mut self, id: RouterId, mut packet: Packet) -> Option<Packet> {
+        let translated = |core: &mut Core, packet: &mut Packet| {
+            let info = Info::parse(packet.frame()).ok()?;
+            let middlebox = core.middleboxes.at(id)?;
+            if info.version != Version::V4 || !info.is_icmp_error || middlebox.nat.is_none() {
+                return Some(());
+            }
+            let Some(quoted) = Quoted::of(&info, packet.frame()) else { return Some(()) };
+            let changes = middlebox.readdress(info.destination, &quoted)?;
+            let (frame, vnet) = packet.settled(&mut core.work.pool);
+            write(frame, &info, vnet, &changes).then_some(())
+        };
+        if translated(self, &mut packet).is_some() {
+            return Some(packet);
+        }
+        packet.discard(&mut self.work.pool);
+        None
+    }
+
+    /// Forgets at middleboxes what is over.
+    pub(super) fn keep_middleboxes(&mut self, now: Time) {
+        if self.middleboxes.next().is_none_or(|at| at > now) {
+            return;
+        }
+        for (id, middlebox) in self.middleboxes.iter_mut() {
+            middlebox.expire(now);
+            let lost = middlebox.fragments.lost();
+            middlebox.fragments.expire(now, &mut self.work.pool);
+            self.routers[id.index()].not_reassembled += middlebox.fragments.lost() - lost;
+        }
+        self.middleboxes.settle();
+    }
+
+    /// The packet, or the whole one that it was the last missing fragment of (RFC 4787, REQ-14).
+    fn make_whole(&mut self, now: Time, id: RouterId, packet: Packet) -> Option<Packet> {
+        let info = Info::parse(packet.frame()).ok();
+        let fragment = info.filter(|info| info.is_fragment && info.version == Version::V4);
+        let Some(info) = fragment else { return Some(packet) };
+        let Some(middlebox) = self.middleboxes.at_mut(id) else { return Some(packet) };
+        let counters = &mut self.routers[id.index()];
+        counters.fragments += 1;
+        let came_by = packet.came_by;
+        let (place, pool) = (Mouth::Router(id), &mut self.work.pool);
+        let lost = middlebox.fragments.lost();
+        let whole = middlebox.fragments.push(now, place, &info, packet, pool);
+        counters.not_reassembled += middlebox.fragments.lost() - lost;
+        counters.reassembled += u64::from(whole.is_some());
+        self.middleboxes.asked(id);
+        whole.map(|mut whole| {
+            whole.came_by = came_by;
+            whole
+        })
+    }
+
+    fn note_translated(&mut self, id: RouterId, changes: &Changes, packets: u32) {
+        if changes.is_empty() {
+            return;
+        }
+        self.routers[id.index()].translated += u64::from(packets);
+        if let Some(middlebox) = self.middleboxes.at_mut(id) {
+            middlebox.count(changes, packets);
+        }
+    }
+
+    fn deny(&mut self, now: Time, id: RouterId, denial: Denial, packet: Packet) {
+        self.note_refusal(id, denial.reason, &packet);
+        if denial.is_said {
+            self.report(now, id, icmp::Kind::AdminProhibited, &packet);
+        }
+        packet.discard(&mut self.work.pool);
+    }
+}
+
+impl Denial {
+    /// A transport header that is cut, or an ICMP error with a wrong checksum (RFC 5508, REQ-3).
+    const UNREADABLE: Denial = Denial { reason: RouterReason::Untranslatable, is_said: false };
+}
+
+/// Writes what is translated; `false`, and nothing is changed, where it cannot be.
+fn write(frame: &mut [u8], info: &Info, vnet: &vnet::Header, changes: &Changes) -> bool {
+    if changes.is_empty() {
+        return true;
+    }
+    if info.is_icmp_error {
+        return translate::error(frame, info, &changes.ends, &changes.quoted);
+    }
+    translate::packet(frame, info, vnet, &changes.ends)
+}

@@ -1,0 +1,75 @@
+//! The terms in which packets are spoken of.
+
+use core::fmt;
+use core::net::Ipv4Addr;
+
+use windtunnel_model::plan::IpTransport;
+
+/// An address and a port; of ICMP queries the port is the identifier (RFC 5508, 2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Endpoint {
+    /// IPv4.
+    pub address: Ipv4Addr,
+    /// Of 0 there is none: the remote end of an ICMP query.
+    pub port: u16,
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.address, self.port)
+    }
+}
+
+/// The two ends of a packet, as the side from which it comes or to which it goes sees them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Flow {
+    /// Its protocol.
+    pub transport: IpTransport,
+    /// The end that is translated: internal for what leaves, external for what comes.
+    pub local: Endpoint,
+    /// The other one.
+    pub remote: Endpoint,
+}
+
+/// A flow as three words, to be found by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Key([u64; 3]);
+
+impl Key {
+    /// Of what leaves by an external address.
+    #[inline]
+    pub(crate) fn outbound(flow: &Flow, external: Ipv4Addr) -> Key {
+        Key::of(flow.transport, 1, [flow.local, flow.remote], external.to_bits())
+    }
+
+    /// Of what comes to an external endpoint.
+    #[inline]
+    pub(crate) fn inbound(flow: &Flow) -> Key {
+        Key::of(flow.transport, 2, [flow.local, flow.remote], 0)
+    }
+
+    #[inline]
+    fn of(transport: IpTransport, way: u64, ends: [Endpoint; 2], external: u32) -> Key {
+        let [local, remote] = ends;
+        let addresses =
+            u64::from(local.address.to_bits()) << 32 | u64::from(remote.address.to_bits());
+        let ports = u64::from(local.port) << 16 | u64::from(remote.port);
+        let kind = u64::from(transport.number()) << 2 | way;
+        Key([addresses, u64::from(external) << 32 | ports, kind])
+    }
+
+    /// Two rounds of the finaliser of `SplitMix64` (Steele, Lea, Flood; OOPSLA 2014).
+    #[inline]
+    pub(crate) fn hash(&self) -> u64 {
+        let [a, b, c] = self.0;
+        mix(mix(a ^ c.rotate_left(56)).wrapping_add(b))
+    }
+}
+
+#[inline]
+pub(crate) fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}

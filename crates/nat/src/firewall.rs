@@ -1,0 +1,224 @@
+//! A firewall: rules, and flows that have passed.
+
+use core::net::IpAddr;
+
+use windtunnel_model::Time;
+use windtunnel_model::plan::{
+    Firewall as Settings, FirewallPolicy, IpTransport, Rule, Side, Traffic,
+};
+
+use crate::endpoint::mix;
+use crate::expiry::{Deadline, Expiry};
+use crate::nat::Refusal;
+use crate::table::{Index, Slab};
+use crate::tcp::{Progress, Way};
+
+/// The state of a firewall.
+#[derive(Debug)]
+pub struct Firewall {
+    settings: Settings,
+    flows: Slab<Flow>,
+    index: Index,
+    expiry: Expiry,
+}
+
+/// What a firewall knows of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Packet {
+    /// The side from which it comes, and that to which it goes.
+    pub sides: [Side; 2],
+    /// Its ends.
+    pub ends: Ends,
+    /// Flags of TCP; 0 for others.
+    pub flags: u8,
+    /// Of an ICMP error: the ends of the packet that it is about.
+    pub about: Option<Ends>,
+}
+
+/// The ends of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ends {
+    /// Protocol number; ICMP and `ICMPv6` have their own.
+    pub protocol: u8,
+    /// Where it comes from.
+    pub source: IpAddr,
+    /// Where it goes.
+    pub destination: IpAddr,
+    /// Source and destination port; of a query of ICMP, twice its identifier; 0 where there is none.
+    pub ports: [u16; 2],
+}
+
+/// A flow that has passed.
+#[derive(Debug)]
+struct Flow {
+    key: Key,
+    /// Whether the packet that began it goes from the first end of the key to the second.
+    ordered: bool,
+    transport: IpTransport,
+    progress: Progress,
+    deadline: Deadline,
+}
+
+/// A flow in either direction: its ends in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Key {
+    ends: [(u128, u16); 2],
+    protocol: u8,
+}
+
+impl Firewall {
+    /// The most flows that are known.
+    pub const FLOWS_MAX: usize = 1 << 20;
+
+    /// One that knows no flow.
+    #[must_use]
+    pub fn new(settings: &Settings) -> Firewall {
+        Firewall {
+            settings: settings.clone(),
+            flows: Slab::default(),
+            index: Index::default(),
+            expiry: Expiry::default(),
+        }
+    }
+
+    /// What is done with a packet.
+    ///
+    /// # Errors
+    /// [`Refusal::Exhausted`]: it may pass, but there is no room to know that.
+    pub fn judge(&mut self, now: Time, packet: &Packet) -> Result<FirewallPolicy, Refusal> {
+        self.expire(now);
+        let Packet { ends, about, .. } = packet;
+        if self.settings.stateful {
+            if let Some(about) = about {
+                let key = Key::of(about).0;
+                if self.find(&key).is_some() {
+                    return Ok(FirewallPolicy::Allow);
+                }
+            } else {
+                let (key, ordered) = Key::of(ends);
+                if let Some(number) = self.find(&key) {
+                    self.touch(now, number, packet.flags, ordered);
+                    return Ok(FirewallPolicy::Allow);
+                }
+            }
+        }
+        let policy = self.rule(packet);
+        if policy == FirewallPolicy::Allow && self.settings.stateful && about.is_none() {
+            self.begin(now, packet)?;
+        }
+        Ok(policy)
+    }
+
+    /// How many flows are known.
+    #[must_use]
+    pub fn flows_held(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// When [`expire`](Firewall::expire) has something to do.
+    #[must_use]
+    pub fn next(&self) -> Option<Time> {
+        self.expiry.next()
+    }
+
+    /// Forgets flows whose time is over.
+    pub fn expire(&mut self, now: Time) {
+        while let Some(look) = self.expiry.look(now) {
+            let Some(flow) = self.flows.get_mut(look.number) else { continue };
+            if self.expiry.is_over(now, &look, &mut flow.deadline) {
+                let key = flow.key;
+                self.flows.remove(look.number);
+                self.index.remove(key.hash(), look.number);
+            }
+        }
+    }
+
+    /// What the rules say of a packet, or what holds where none does.
+    fn rule(&self, packet: &Packet) -> FirewallPolicy {
+        let rule = self.settings.rules.iter().find(|rule| fits(rule, packet));
+        let by_sides = || match packet.sides {
+            [Side::Outside, Side::Inside] => self.settings.inbound,
+            [Side::Inside, Side::Outside] => self.settings.outbound,
+            _ => FirewallPolicy::Allow,
+        };
+        rule.map_or_else(by_sides, |rule| rule.policy)
+    }
+
+    fn find(&self, key: &Key) -> Option<u32> {
+        self.index
+            .find(key.hash(), |number| self.flows.get(number).is_some_and(|flow| flow.key == *key))
+    }
+
+    fn begin(&mut self, now: Time, packet: &Packet) -> Result<(), Refusal> {
+        if self.flows.len() >= Self::FLOWS_MAX {
+            return Err(Refusal::Exhausted);
+        }
+        let (key, ordered) = Key::of(&packet.ends);
+        // What has neither ports nor connections is like UDP.
+        let transport = transport_of(packet.ends.protocol).unwrap_or(IpTransport::Udp);
+        let number = self.flows.insert(Flow {
+            key,
+            ordered,
+            transport,
+            progress: Progress::default(),
+            deadline: Deadline::NEVER,
+        });
+        self.index.insert(key.hash(), number);
+        let timeout = Progress::default().timeout(transport, &self.settings.timeouts);
+        let deadline = self.expiry.begin(number, now + timeout);
+        self.flows.get_mut(number).into_iter().for_each(|flow| flow.deadline = deadline);
+        self.touch(now, number, packet.flags, ordered);
+        Ok(())
+    }
+
+    fn touch(&mut self, now: Time, number: u32, flags: u8, ordered: bool) {
+        let Some(flow) = self.flows.get_mut(number) else { return };
+        flow.progress.note(flags, if ordered == flow.ordered { Way::Forth } else { Way::Back });
+        let timeout = flow.progress.timeout(flow.transport, &self.settings.timeouts);
+        self.expiry.set(number, &mut flow.deadline, now + timeout);
+    }
+}
+
+fn fits(rule: &Rule, packet: &Packet) -> bool {
+    let Packet { sides, ends, .. } = packet;
+    let is_of = |traffic: &Traffic| {
+        traffic.transport.is_none_or(|it| Some(it) == transport_of(ends.protocol))
+            && traffic.ports.is_none_or(|ports| ports.contains(ends.ports[1]))
+    };
+    rule.from.fits(sides[0], ends.source)
+        && rule.to.fits(sides[1], ends.destination)
+        && rule.traffic.iter().any(is_of)
+}
+
+fn transport_of(protocol: u8) -> Option<IpTransport> {
+    if protocol == ICMP_V6 { Some(IpTransport::Icmp) } else { IpTransport::of_number(protocol) }
+}
+
+impl Key {
+    /// That of a packet, and whether its ends are in order.
+    fn of(ends: &Ends) -> (Key, bool) {
+        let end = |address: IpAddr, port| {
+            let bits = match address {
+                IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
+                IpAddr::V6(v6) => v6.to_bits(),
+            };
+            (bits, port)
+        };
+        let from = end(ends.source, ends.ports[0]);
+        let to = end(ends.destination, ends.ports[1]);
+        let ordered = from <= to;
+        let pair = if ordered { [from, to] } else { [to, from] };
+        (Key { ends: pair, protocol: ends.protocol }, ordered)
+    }
+
+    fn hash(&self) -> u64 {
+        let halves = |bits: u128| [bits >> 64, bits & u128::from(u64::MAX)];
+        let ports = u64::from(self.ends[0].1) << 24
+            | u64::from(self.ends[1].1) << 8
+            | u64::from(self.protocol);
+        let words = self.ends.iter().flat_map(|(bits, _)| halves(*bits));
+        words.fold(mix(ports), |hash, word| mix(hash ^ u64::try_from(word).unwrap_or(0)))
+    }
+}
+
+const ICMP_V6: u8 = 58;

@@ -1,0 +1,170 @@
+//! Network address translation.
+
+use serde_json::Value as Json;
+use windtunnel_model::plan::{
+    Filtering, IpTransport, Mapping, Nat as Model, PortAllocation, PortRange, Refresh, Timeouts,
+};
+
+use super::{PortsForm, TimeoutKeys, read_timeouts};
+use crate::decode::{At, Decoder, Field};
+use crate::grammar::{Definitions, Form, Item, List, Name, Required, Whole, map, words};
+use crate::tree::Kind;
+
+/// A NAT as the file has it.
+#[derive(Debug)]
+pub(crate) struct NatDraft {
+    pub(crate) kind: (Mapping, Filtering),
+    pub(crate) ports: Option<PortRange>,
+    pub(crate) allocation: Option<PortAllocation>,
+    pub(crate) timeouts: Timeouts,
+    pub(crate) refresh: Refresh,
+    pub(crate) hairpin: bool,
+    pub(crate) forwards: Vec<ForwardDraft>,
+}
+
+/// A forwarded port as the file has it.
+#[derive(Debug)]
+pub(crate) struct ForwardDraft {
+    pub(crate) transport: IpTransport,
+    pub(crate) port: At<u16>,
+    /// A node, and its port behind a colon.
+    pub(crate) to: At<String>,
+}
+
+words! {
+    /// The type of a NAT (RFC 3489): which external endpoint packets get, and what passes to it
+    /// (RFC 4787).
+    Type as "NatType"; (Mapping, Filtering) {
+        /// Each internal endpoint has one external endpoint, to which all may send.
+        "full-cone" => (Mapping::EndpointIndependent, Filtering::EndpointIndependent),
+        /// Each internal endpoint has one external endpoint, to which the addresses may send that it has
+        /// sent to.
+        "address-restricted" => (Mapping::EndpointIndependent, Filtering::AddressDependent),
+        /// Each internal endpoint has one external endpoint, to which the endpoints may send that it has
+        /// sent to.
+        "port-restricted" => (Mapping::EndpointIndependent, Filtering::AddressAndPortDependent),
+        /// Each internal endpoint has another external endpoint for each remote endpoint, which alone
+        /// may send to it.
+        "symmetric" => (Mapping::AddressAndPortDependent, Filtering::AddressAndPortDependent),
+    }
+}
+
+map! {
+    /// A NAT.
+    Nat {
+        /// Which external endpoints internal ones get, and what passes to them.
+        "type" TYPE: Required<Type>,
+        /// The external ports, such as 40000-49999; default: all, those below 1024 for ports below 1024.
+        "ports" PORTS: PortsForm,
+        /// How an external port is chosen; default preserve, for a symmetric NAT random.
+        "port-allocation" ALLOCATION: Allocation,
+        /// Which packets keep a mapping alive; default both.
+        "refresh" REFRESH: RefreshWord,
+        /// Whether nodes inside reach each other by their external endpoints; default true.
+        "hairpin" HAIRPIN: bool,
+        /// Ports of the external address that are for nodes inside.
+        "forward" FORWARD: List<ForwardForm>,
+        ..TimeoutKeys,
+    }
+}
+
+words! {
+    /// How an external port is chosen for a new mapping.
+    Allocation as "PortAllocation"; PortAllocation {
+        /// The internal port where it is free, else one at random.
+        "preserve" => PortAllocation::Preserve,
+        /// The next free one after the last that was chosen, so that others can predict it.
+        "sequential" => PortAllocation::Sequential,
+        /// One at random, by the seed.
+        "random" => PortAllocation::Random,
+    }
+}
+
+words! {
+    /// Which packets keep a mapping alive (RFC 4787, REQ-6).
+    RefreshWord as "Refresh"; Refresh {
+        /// Those from inside.
+        "outbound" => Refresh::Outbound,
+        /// Those from inside and those that pass to inside.
+        "both" => Refresh::Both,
+    }
+}
+
+map! {
+    /// A port of the external address that is for a node inside.
+    ForwardForm as "ForwardedPort", ForwardDraft, by read_forward {
+        /// The external port.
+        "port" PORT: Required<Whole<1, 65_535>>,
+        /// The node inside, with its port behind a colon; default: the same port.
+        "to" TO: Required<Name>,
+        /// The protocol; default tcp.
+        "protocol" PROTOCOL: ForwardProtocol,
+    }
+}
+
+impl Item for ForwardForm {
+    const LIST: &'static str = "a list of ports such as {port: 8080, to: \"web:80\"}";
+}
+
+words! {
+    /// A protocol whose ports are forwarded.
+    ForwardProtocol: IpTransport {
+        /// TCP.
+        "tcp" => IpTransport::Tcp,
+        /// UDP.
+        "udp" => IpTransport::Udp,
+    }
+}
+
+/// A NAT: its type, or a map that says more.
+pub(super) struct NatForm;
+
+impl Form for NatForm {
+    type Value = NatDraft;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<NatDraft> {
+        if !matches!(field.value.kind, Kind::Map(_)) {
+            let kind = Type::read(from, field)?;
+            return Some(NatDraft::new(kind));
+        }
+        let fields = from.table::<Nat>(field, "a nat")?;
+        let kind = from.need(&fields, Nat::TYPE, "this nat")?;
+        let plain = NatDraft::new(kind);
+        Some(NatDraft {
+            kind,
+            ports: from.read(&fields, Nat::PORTS)?,
+            allocation: from.read(&fields, Nat::ALLOCATION)?,
+            timeouts: read_timeouts(from, &fields)?,
+            refresh: from.read_or(&fields, Nat::REFRESH, plain.refresh)?,
+            hairpin: from.read_or(&fields, Nat::HAIRPIN, plain.hairpin)?,
+            forwards: from.read_or(&fields, Nat::FORWARD, Vec::new())?,
+        })
+    }
+
+    fn schema(definitions: &mut Definitions) -> Json {
+        definitions.any_of(
+            "NatOrType",
+            "A NAT.",
+            &[("Its type.", Type::schema), ("With all that it does.", Nat::definition)],
+        )
+    }
+}
+
+impl NatDraft {
+    fn new(kind: (Mapping, Filtering)) -> Self {
+        let Model { timeouts, refresh, hairpin, .. } = Model::new(kind.0, kind.1);
+        let (ports, allocation) = (None, None);
+        NatDraft { kind, ports, allocation, timeouts, refresh, hairpin, forwards: Vec::new() }
+    }
+}
+
+fn read_forward(from: &mut Decoder<'_>, field: Field<'_>) -> Option<ForwardDraft> {
+    let fields = from.table::<ForwardForm>(field, "a forwarded port")?;
+    let port = from.required(&fields, ForwardForm::PORT, "this forwarded port");
+    let to = from.need(&fields, ForwardForm::TO, "this forwarded port");
+    let transport = from.read_or(&fields, ForwardForm::PROTOCOL, IpTransport::Tcp)?;
+    let port = port?;
+    let value = Whole::<1, 65_535>::read(from, port)?;
+    let port = At { value: u16::try_from(value).ok()?, place: port.value.place };
+    Some(ForwardDraft { transport, port, to: to? })
+}

@@ -1,0 +1,164 @@
+//! Which links of a router lead inside, and which outside.
+
+use std::collections::BTreeSet;
+
+use windtunnel_model::plan::{RouterInterface, Side};
+use windtunnel_model::{Lane, LinkId, Plan, RouterId, Vertex};
+
+use super::super::directory::{Directory, file_name};
+use crate::decode::{At, RouterDraft};
+use crate::error::Diagnostics;
+
+/// The side of each interface of a router, in their order.
+pub(super) fn resolve(
+    found: &mut Diagnostics,
+    draft: &RouterDraft,
+    router: RouterId,
+    directory: &Directory,
+    plan: &Plan,
+) -> Option<Vec<Side>> {
+    let (name, place) = (&draft.name.value, draft.name.place);
+    let interfaces = &plan.routers[router.index()].interfaces;
+    if interfaces.len() < 2 {
+        let message = format!("`{name}` has no two links, so nothing is between its sides");
+        found.mistake(place, message);
+        return None;
+    }
+    let mut sides: Vec<Option<Side>> = vec![None; interfaces.len()];
+    let given = [(Side::Inside, &draft.inside), (Side::Outside, &draft.outside)];
+    for (side, names) in given {
+        for name in names.iter().flatten() {
+            take(found, (directory, plan), draft, interfaces, (side, name), &mut sides)?;
+        }
+    }
+    let rest = match (&draft.inside, &draft.outside) {
+        (Some(_), None) => Some(Side::Outside),
+        (None, Some(_)) => Some(Side::Inside),
+        (Some(_), Some(_)) => None,
+        (None, None) => {
+            sides = infer(plan, router).unwrap_or(sides);
+            None
+        }
+    };
+    for side in &mut sides {
+        *side = side.or(rest);
+    }
+    let known: Option<Vec<Side>> = sides.iter().copied().collect();
+    let Some(known) = known else {
+        let open = interfaces.iter().zip(&sides).filter(|(_, side)| side.is_none());
+        let open: Vec<&str> = open.map(|(it, _)| file_name(plan, far_end(plan, it))).collect();
+        let message = format!("which links of `{name}` lead inside is not clear");
+        let hint = format!("write `inside` or `outside` with some of: {}", unique(&open));
+        found.mistake_with_hint(place, message, hint);
+        return None;
+    };
+    for side in [Side::Inside, Side::Outside] {
+        if !known.contains(&side) {
+            let message = format!("`{name}` has no link that leads {}", side.name());
+            found.mistake(place, message);
+            return None;
+        }
+    }
+    Some(known)
+}
+
+/// Puts what has a name on a side.
+fn take(
+    found: &mut Diagnostics,
+    (directory, plan): (&Directory, &Plan),
+    draft: &RouterDraft,
+    interfaces: &[RouterInterface],
+    (side, name): (Side, &At<String>),
+    sides: &mut [Option<Side>],
+) -> Option<()> {
+    let links = directory.links_called(&name.value);
+    let is_meant: Box<dyn Fn(&RouterInterface) -> bool> = if links.is_empty() {
+        let vertices: Vec<Vertex> = directory.named(found, name)?.vertices();
+        Box::new(move |it| vertices.contains(&far_end(plan, it)))
+    } else {
+        let links: Vec<LinkId> = links.to_vec();
+        Box::new(move |it| links.contains(&it.link))
+    };
+    let mut any = false;
+    for (interface, known) in interfaces.iter().zip(sides.iter_mut()) {
+        if !is_meant(interface) {
+            continue;
+        }
+        any = true;
+        if known.is_some_and(|known| known != side) {
+            let message = format!("`{}` is inside and outside", name.value);
+            found.mistake(name.place, message);
+            return None;
+        }
+        *known = Some(side);
+    }
+    if !any {
+        let ends: Vec<&str> =
+            interfaces.iter().map(|it| file_name(plan, far_end(plan, it))).collect();
+        let message = format!("`{}` is no neighbour of `{}`", name.value, draft.name.value);
+        let hint = format!("its neighbours are {}", unique(&ends));
+        found.mistake_with_hint(name.place, message, hint);
+        return None;
+    }
+    Some(())
+}
+
+/// Outside is where the other routers are, if these are in one direction; `None`: they are not.
+fn infer(plan: &Plan, router: RouterId) -> Option<Vec<Option<Side>>> {
+    let interfaces = &plan.routers[router.index()].interfaces;
+    let beyond: Vec<BTreeSet<Vertex>> =
+        interfaces.iter().map(|it| reached(plan, router, far_end(plan, it))).collect();
+    let has_router = |it: &BTreeSet<Vertex>| it.iter().any(|it| matches!(it, Vertex::Router(_)));
+    let mut outside = beyond.iter().filter(|it| has_router(it));
+    let first = outside.next()?;
+    if outside.any(|other| other != first) {
+        return None;
+    }
+    let side = |it: &BTreeSet<Vertex>| Some(if it == first { Side::Outside } else { Side::Inside });
+    Some(beyond.iter().map(side).collect())
+}
+
+/// What passes packets on beyond a neighbour, without the router itself.
+fn reached(plan: &Plan, router: RouterId, from: Vertex) -> BTreeSet<Vertex> {
+    let passes = |vertex: Vertex| match vertex {
+        Vertex::Node(id) => plan.nodes[id.index()].forward,
+        Vertex::Router(id) => id != router,
+        Vertex::Lan(_) => true,
+    };
+    let mut seen = BTreeSet::new();
+    let mut open = vec![from];
+    while let Some(at) = open.pop() {
+        if !passes(at) || !seen.insert(at) {
+            continue;
+        }
+        for link in links_of(plan, at) {
+            open.extend(plan.links[link.index()].ends.map(|end| end.vertex));
+        }
+    }
+    seen
+}
+
+fn links_of(plan: &Plan, vertex: Vertex) -> Vec<LinkId> {
+    match vertex {
+        Vertex::Node(id) => plan.nodes[id.index()].interfaces.iter().map(|it| it.link).collect(),
+        Vertex::Router(id) => {
+            plan.routers[id.index()].interfaces.iter().map(|it| it.link).collect()
+        }
+        Vertex::Lan(id) => plan.lans[id.index()].attachments.iter().map(|it| it.link).collect(),
+    }
+}
+
+fn far_end(plan: &Plan, interface: &RouterInterface) -> Vertex {
+    plan.lane_end(Lane { link: interface.link, direction: interface.outward })
+}
+
+/// Names once each, in their order.
+fn unique(names: &[&str]) -> String {
+    let mut known: Vec<&str> = Vec::new();
+    for name in names {
+        if !known.contains(name) {
+            known.push(name);
+        }
+    }
+    known.join(", ")
+}
