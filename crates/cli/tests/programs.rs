@@ -104,6 +104,8 @@ mod small_machines;
 mod starting;
 #[path = "programs/strangers.rs"]
 mod strangers;
+#[path = "programs/stun.rs"]
+mod stun;
 #[path = "programs/support.rs"]
 mod support;
 #[path = "programs/top.rs"]

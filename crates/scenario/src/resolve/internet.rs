@@ -86,7 +86,8 @@ fn check_keys(found: &mut Diagnostics, outside: &NodeDraft) {
 /// `host` leads to the machine.
 fn check_names(found: &mut Diagnostics, draft: &Draft) {
     let nodes = draft.nodes.iter().filter(|node| node.count.is_none()).map(|node| &node.name);
-    let names = nodes.chain(&draft.routers).chain(draft.lans.iter().map(|lan| &lan.name));
+    let routers = draft.routers.iter().map(|router| &router.name);
+    let names = nodes.chain(routers).chain(draft.lans.iter().map(|lan| &lan.name));
     let names = names.chain(draft.services.iter().map(|service| &service.name));
     for name in names.filter(|name| name.value == HOST) {
         let message = "`host` is the machine itself where there is a node `internet`";
