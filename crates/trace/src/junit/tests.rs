@@ -65,6 +65,7 @@ fn report() -> Report {
         links: Vec::new(),
         routers: Vec::new(),
         records: None,
+        internet: None,
     }
 }
 
