@@ -60,6 +60,9 @@ pub enum RunError {
     /// been started.
     #[error("{}", lacking(.0))]
     Admission(Vec<Shortfall>),
+    /// A node cannot have its own file system; nothing has been started.
+    #[error(transparent)]
+    Root(#[from] crate::roots::RootError),
     /// Another step; it is named.
     #[error("cannot {step}")]
     Step {
@@ -88,6 +91,7 @@ impl RunError {
             RunError::Folder(_) => Some("name a new folder with --out DIR".to_owned()),
             RunError::Enter(error) => error.hint(),
             RunError::Create(error) => error.hint(),
+            RunError::Root(error) => error.hint(),
             RunError::NoPort { .. } => {
                 Some("end other runs, or start the agent with another port: --listen".to_owned())
             }
@@ -122,7 +126,7 @@ impl RunError {
     pub fn exit_code(&self) -> u8 {
         match self {
             RunError::Interrupted(signal) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
-            RunError::Missing { .. } => 3,
+            RunError::Missing { .. } | RunError::Root(_) => 3,
             _ => 4,
         }
     }

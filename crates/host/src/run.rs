@@ -5,6 +5,7 @@
 //! 1. the run folder and `plan.json`;
 //! 2. signals are taken over;
 //! 3. the process leaves the machine's network ([`windtunnel_node::enter`]);
+//!    images of nodes' own file systems are unpacked;
 //! 4. all nodes come up ([`windtunnel_node::create`]); only now threads may start:
 //! 5. recorder and output;
 //! 6. the packet loop;
@@ -52,6 +53,7 @@ use crate::owners::{self, Roots};
 use crate::presence::{self, Missing};
 use crate::promotion::Promotion;
 use crate::receive_queue::ReceiveQueue;
+use crate::roots;
 use crate::recorder::{Recorder, Recording};
 use crate::records::{self, Records};
 use crate::tables::{self, Measured};
@@ -158,10 +160,13 @@ pub(crate) fn prepare(
     }
     let (lanes, mut notes) = (owners::lanes(plan), Vec::new());
     let (recorded, without_calls) = recorded(plan, &lanes, &mut notes);
+    let seen = observer.as_ref();
+    let roots = roots::prepare(plan, here.as_deref(), folder, &namespaces, seen, &mut notes)?;
     let node_options = windtunnel_node::Options {
         recorded,
         nice,
         here,
+        roots,
         ..node_options(plan, &lanes, options, folder.path())
     };
     let mut node_set =
@@ -341,7 +346,8 @@ impl Prepared {
             begun.put_in_foreground(foreground);
         }
         begun.measure_paths();
-        let done = begun.through(now(), &options.captures);
+        let mut done = begun.through(now(), &options.captures);
+        done.notes.extend(roots::remove(plan, folder));
         let attempts = options.attempts.clone();
         let report = Report { attempts, ..verdict::judge(&done.evidence(plan, options)) };
         let report = write_results(folder, plan, &done, report);

@@ -209,7 +209,13 @@ impl Programs {
     }
 
     fn folder_of<'a>(&'a self, spawn: &'a Spawn) -> Option<&'a str> {
-        spawn.cwd.as_deref().or(self.own.as_ref().map(|own| own.folder.as_str()))
+        let own = self.own.as_ref().map(|own| own.folder.as_str());
+        match spawn.cwd.as_deref() {
+            // A command from outside comes with the folder that it was asked in, which may not be here.
+            Some(cwd) if spawn.program.is_none() && own.is_some() && !Path::new(cwd).is_dir() => own,
+            Some(cwd) => Some(cwd),
+            None => own,
+        }
     }
 
     #[expect(clippy::type_complexity, reason = "private, and destructured at its only call")]
