@@ -143,7 +143,8 @@ fn trees(
                 }
                 let image = Image::open(Path::new(path), name.as_deref())
                     .map_err(|source| RootError::Image { node: node.name.clone(), source })?;
-                if let Some(expected) = digest.as_deref().filter(|it| *it != image.id().to_string()) {
+                if let Some(expected) = digest.as_deref().filter(|it| *it != image.id().to_string())
+                {
                     let (node, expected) = (node.name.clone(), expected.to_owned());
                     let (path, found) = (path.into(), image.id().to_string());
                     return Err(RootError::Other { node, path, expected, found });
@@ -220,7 +221,10 @@ fn note_left_out(image: &Image, left_out: LeftOut, ids: Ids, notes: &mut Vec<Str
         ));
     }
     if devices > 0 {
-        notes.push(format!("{devices} device {} below /dev of {image} are left out", files(devices)));
+        notes.push(format!(
+            "{devices} device {} below /dev of {image} are left out",
+            files(devices)
+        ));
     }
 }
 
@@ -255,9 +259,8 @@ fn make_place(place: &Path) -> io::Result<()> {
 /// `~/.cache`; `None`: no home is known.
 #[must_use]
 pub fn cache_folder() -> Option<PathBuf> {
-    let set = |name: &str| {
-        std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
-    };
+    let set =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let caches = || set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
     set("WINDTUNNEL_IMAGE_CACHE").or_else(|| Some(caches()?.join("windtunnel/images")))
 }

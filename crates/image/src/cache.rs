@@ -65,6 +65,27 @@ impl Cache {
         Ok(Cache { folder: own, ids })
     }
 
+    /// The parts of a cache that are there, whatever owners their files have.
+    ///
+    /// # Errors
+    /// If its folder cannot be read.
+    pub fn every(folder: &Path) -> Result<Vec<Cache>, UnpackError> {
+        let failed = |source| UnpackError::Cache { action: "read", path: folder.into(), source };
+        let entries = match fs::read_dir(folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other.map_err(failed)?,
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            let folder = entry.map_err(failed)?.path();
+            if folder.is_dir() {
+                found.push(Cache { folder, ids: Ids::One });
+            }
+        }
+        found.sort_by(|one, other| one.folder.cmp(&other.folder));
+        Ok(found)
+    }
+
     /// The folder in which layers are folders with short names.
     #[must_use]
     pub fn folder(&self) -> &Path {

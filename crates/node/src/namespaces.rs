@@ -11,7 +11,7 @@
 
 mod fabric;
 mod identity;
-mod subordinate;
+pub(crate) mod subordinate;
 
 use std::io;
 

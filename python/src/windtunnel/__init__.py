@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         edit,
         generate,
         hosts,
+        images,
         import_file,
         keygen,
         limit,
@@ -138,6 +139,7 @@ __all__ = [
     "edit",
     "generate",
     "hosts",
+    "images",
     "import_file",
     "keygen",
     "limit",
@@ -156,8 +158,8 @@ __all__ = [
 _HOMES = {
     "command": "Completed DEVNULL PIPE Process STDOUT",
     "commands": (
-        "across agent attach_cluster completions doctor edit generate hosts import_file keygen "
-        "limit limits manual record_command reserve schema set_limit verbs"
+        "across agent attach_cluster completions doctor edit generate hosts images import_file "
+        "keygen limit limits manual record_command reserve schema set_limit verbs"
     ),
     "errors": (
         "CommandFailed CommandNotRun ControlError ExpectationFailed InternalError MachineError "

@@ -19,8 +19,8 @@ const RING_0: [&str; 14] = [
 ];
 
 /// The rooms that know Linux; they may use ring 0 and each other.
-const RING_1: [&str; 9] =
-    ["sys", "tunnel", "node", "record", "limit", "host", "control", "cluster", "lead"];
+const RING_1: [&str; 10] =
+    ["sys", "tunnel", "node", "record", "limit", "host", "control", "cluster", "lead", "image"];
 
 /// Crates from outside that ring 0 may use: values and texts only, nothing that reaches the system.
 const PURE: [&str; 21] = [

@@ -24,7 +24,9 @@ pub enum RootError {
     NoCache,
     #[error("node {node}: {source}")]
     Account { node: String, source: AccountError },
-    #[error("node {node}: the user {uid}:{gid} of its image is beyond the subordinate identities here")]
+    #[error(
+        "node {node}: the user {uid}:{gid} of its image is beyond the subordinate identities here"
+    )]
     Beyond { node: String, uid: u32, gid: u32 },
     #[error("cannot make {} for the files of a node", path.display())]
     Place { path: PathBuf, source: io::Error },
@@ -33,7 +35,9 @@ pub enum RootError {
     #[error("cannot make the volume {name}: {}", path.display())]
     Volume { name: String, path: PathBuf, source: io::Error },
     /// A named volume is a folder of one machine.
-    #[error("nodes on several machines have the volume {name}, which cannot be shared between machines")]
+    #[error(
+        "nodes on several machines have the volume {name}, which cannot be shared between machines"
+    )]
     Spread { name: String },
 }
 
@@ -44,8 +48,12 @@ impl RootError {
         match self {
             RootError::Image { source, .. } => source.hint(),
             RootError::Layer { source, .. } | RootError::Cache(source) => source.hint(),
-            RootError::Other { .. } => Some("copy the image to the same place on every machine".into()),
-            RootError::NoCache => Some("set HOME, or WINDTUNNEL_IMAGE_CACHE to an absolute path".into()),
+            RootError::Other { .. } => {
+                Some("copy the image to the same place on every machine".into())
+            }
+            RootError::NoCache => {
+                Some("set HOME, or WINDTUNNEL_IMAGE_CACHE to an absolute path".into())
+            }
             RootError::Beyond { .. } => {
                 Some("give the user a longer range in /etc/subuid and /etc/subgid".into())
             }

@@ -58,7 +58,8 @@ impl<'a> Volumes<'a> {
             return Err(RootError::Spread { name: name.to_owned() });
         }
         let path = self.folder.join(name);
-        let failed = |path: PathBuf, source| RootError::Volume { name: name.to_owned(), path, source };
+        let failed =
+            |path: PathBuf, source| RootError::Volume { name: name.to_owned(), path, source };
         fs::create_dir_all(&path).map_err(|error| failed(path.clone(), error))?;
         let below = target.trim_start_matches('/');
         files.copy(Path::new(below), &path).map_err(|(path, error)| failed(path, error))?;
@@ -70,7 +71,8 @@ impl<'a> Volumes<'a> {
     fn is_elsewhere(&self, name: &str) -> bool {
         let Some(here) = self.here else { return false };
         let others = self.plan.nodes.iter().zip(here).filter(|(_, here)| !**here);
-        let volumes = others.filter_map(|(node, _)| node.root.as_ref()).flat_map(|root| &root.volumes);
+        let volumes =
+            others.filter_map(|(node, _)| node.root.as_ref()).flat_map(|root| &root.volumes);
         volumes.into_iter().any(|volume| is_named(&volume.source) == Some(name))
     }
 }

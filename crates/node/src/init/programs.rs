@@ -212,7 +212,9 @@ impl Programs {
         let own = self.own.as_ref().map(|own| own.folder.as_str());
         match spawn.cwd.as_deref() {
             // A command from outside comes with the folder that it was asked in, which may not be here.
-            Some(cwd) if spawn.program.is_none() && own.is_some() && !Path::new(cwd).is_dir() => own,
+            Some(cwd) if spawn.program.is_none() && own.is_some() && !Path::new(cwd).is_dir() => {
+                own
+            }
             Some(cwd) => Some(cwd),
             None => own,
         }
