@@ -9,7 +9,7 @@ use crate::support::evidence::statistics;
 use crate::support::image::{Files, ImageBuilder};
 use crate::support::{Lab, User, is_missing, is_root, missing, unprivileged, users};
 
-const TOOLS: [&str; 8] = ["sh", "cat", "ls", "id", "env", "chown", "stat", "sleep"];
+const TOOLS: [&str; 9] = ["/bin/sh", "sh", "cat", "ls", "id", "env", "chown", "stat", "sleep"];
 const PASSWD: &str =
     "root:x:0:0::/root:/bin/sh\nwww-data:x:33:33::/srv:/bin/sh\nredis:x:999:999::/data:/bin/sh\n";
 const GROUP: &str = "root:x:0:\nwww-data:x:33:\nredis:x:999:\n";
