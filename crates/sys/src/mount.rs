@@ -52,13 +52,21 @@ pub fn bind(source: impl AsRef<Path>, target: impl AsRef<Path>, access: Access) 
     // With what is mounted below: a user namespace may not uncover what mounts hide.
     rustix::mount::mount_bind_recursive(source.as_ref(), target.as_ref())?;
     if access == Access::ReadOnly {
-        // A user namespace may not clear the flags that the mount has from outside, so they
-        // have to be said again.
-        let kept = flags_of(target.as_ref())?;
-        let flags = MountFlags::BIND | MountFlags::RDONLY | kept;
-        rustix::mount::mount_remount(target.as_ref(), flags, c"")?;
+        make_read_only(target)?;
     }
     Ok(())
+}
+
+/// Has a mount of [`bind`] only be read.
+///
+/// # Errors
+/// `EPERM` without `CAP_SYS_ADMIN`, `EINVAL` when `target` is not a mount point.
+pub fn make_read_only(target: impl AsRef<Path>) -> io::Result<()> {
+    // A user namespace may not clear the flags that the mount has from outside, so they have to be
+    // said again.
+    let kept = flags_of(target.as_ref())?;
+    let flags = MountFlags::BIND | MountFlags::RDONLY | kept;
+    Ok(rustix::mount::mount_remount(target.as_ref(), flags, c"")?)
 }
 
 /// Mounts the process file system of the caller's PID namespace.

@@ -37,8 +37,10 @@ pub(super) fn build(
     for volume in &own.volumes {
         let is_folder = volume.source.is_dir();
         let kind = if is_folder { Kind::Folder } else { Kind::File };
-        let access = if volume.read_only { Access::ReadOnly } else { Access::Same };
-        tree.place(&volume.target, kind, |place| mount::bind(&volume.source, place, access))?;
+        tree.place(&volume.target, kind, |place| bind(&volume.source, place))?;
+        if volume.read_only {
+            tree.make_read_only(&volume.target)?;
+        }
     }
     let ours = [
         ("/etc/hosts", &files.hosts),
@@ -46,7 +48,8 @@ pub(super) fn build(
         ("/etc/hostname", &files.hostname),
     ];
     for (path, file) in ours {
-        tree.place(path, Kind::File, |place| mount::bind(file, place, Access::ReadOnly))?;
+        tree.place(path, Kind::File, |place| bind(file, place))?;
+        tree.make_read_only(path)?;
     }
     tree.temporary()
 }
@@ -94,6 +97,12 @@ impl Tree {
         let place = self.inside.find_or_make(path, kind);
         let mounted = place.and_then(|place| mount(&place_of(&place)));
         mounted.map_err(|error| failure("show", Path::new(path), &error))
+    }
+
+    /// What has been mounted there. It is looked up again: what was open is below the mount.
+    fn make_read_only(&self, path: &str) -> Result<(), Failure> {
+        let made = self.inside.find(path).and_then(|top| mount::make_read_only(place_of(&top)));
+        made.map_err(|error| failure("protect", Path::new(path), &error))
     }
 
     /// `/dev`: the devices that programs expect, the machine's terminals, shared memory.
