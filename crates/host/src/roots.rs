@@ -15,7 +15,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use windtunnel_image::{Cache, Ids, Image, LeftOut, Merged};
-use windtunnel_model::plan::{Node, Root, RootSource, VolumeSource};
+use windtunnel_model::plan::{Node, Root, RootSource, User, VolumeSource};
 use windtunnel_model::{NodeId, Plan};
 use windtunnel_node::{Namespaces, OwnRoot};
 
@@ -233,8 +233,7 @@ fn note_identities(nodes: &[(NodeId, &Node, &Root)], ids: Ids, notes: &mut Vec<S
     if ids != Ids::One {
         return;
     }
-    let of_image = nodes.iter().filter(|(_, node, _)| node.programs_are_root()).count();
-    if of_image > 0 {
+    if nodes.iter().any(|(_, node, _)| node.user != User::Invoker) {
         notes.push(
             "nodes with a file system of their own have one user, because this user has no subordinate \
              identities (/etc/subuid, newuidmap): chown and setuid to any other fail with \"Invalid \

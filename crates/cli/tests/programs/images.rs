@@ -148,8 +148,8 @@ fn one_identity_cannot_give_files_away_and_the_run_says_so() {
     image(&lab);
     let outcome = lab.pass(&two(run));
     assert_eq!(outcome.output("a"), "0\n0\n");
-    assert!(outcome.stderr.contains("no subordinate identities"), "{}", outcome.describe());
-    assert!(outcome.stderr.contains("belong to root instead"), "{}", outcome.describe());
+    assert!(outcome.stdout.contains("no subordinate identities"), "{}", outcome.describe());
+    assert!(outcome.stdout.contains("belong to root instead"), "{}", outcome.describe());
 }
 
 #[test]
@@ -174,7 +174,8 @@ fn subordinate_identities_are_the_users_of_the_image() {
     assert_eq!(output.status.code(), Some(0), "{errors}");
     let written = fs::read_to_string(lab.path().join("out/nodes/a/stdout")).unwrap();
     assert_eq!(written, "999\n999\n0\nx\n", "{errors}");
-    assert!(!errors.contains("no subordinate identities"), "{errors}");
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(!shown.contains("no subordinate identities"), "{shown}");
     let cleared = lab.windtunnel_as(&becoming, &["images", "--clear"]).output().unwrap();
     let text = String::from_utf8_lossy(&cleared.stdout).into_owned();
     assert!(text.starts_with("2 layers removed"), "{text}");
@@ -285,7 +286,8 @@ fn where_an_overlay_is_denied_the_node_has_a_copy_and_says_so() {
     let output = lab.windtunnel_as(&becoming, &words).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(0), "{errors}");
-    assert!(errors.contains("its files are a copy"), "{errors}");
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(shown.contains("its files are a copy"), "{shown}\n{errors}");
     let written = fs::read_to_string(lab.path().join("u/run/nodes/a/stdout")).unwrap();
     assert_eq!(written, "of the image\nx\n");
 }
