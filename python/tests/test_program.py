@@ -145,3 +145,12 @@ def test_names_are_found_when_they_are_used_first():
         assert getattr(windtunnel, name) is not None
     with pytest.raises(AttributeError, match="has no `nothing`"):
         windtunnel.nothing  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_a_first_file_is_written_checked_and_not_overwritten(tmp_path: Path):
+    written = windtunnel.init(tmp_path / "net.yaml", template="raft")
+    assert written["template"] == "raft"
+    assert Path(written["schema"]).is_file()
+    assert windtunnel.load(tmp_path / "net.yaml").check()["nodes"] == 6, "five members, a client"
+    with pytest.raises(windtunnel.UsageError, match="is there already"):
+        windtunnel.init(tmp_path / "net.yaml")

@@ -110,6 +110,24 @@ test('a sample or an event that comes twice counts once', async () => {
   assert.equal(await tab.locator('#events tbody tr', { hasText: 'once' }).count(), 1);
 });
 
+test('drops have their reasons while the run goes', async () => {
+  const of = (tenth, dropped) => {
+    const made = sample(state.run.lanes.length, tenth * 1e8, dice);
+    for (const lane of made.lanes) lane[5] = 0;
+    made.lanes[0][5] = dropped.reduce((sum, [, , packets]) => sum + packets, 0);
+    return { ...made, dropped };
+  };
+  // Charts out of sight are not drawn.
+  await tab.getByText('Drops by reason').first().scrollIntoViewIfNeeded();
+  const legend = tab.locator('.legend').filter({ hasText: 'partition' });
+  assert.equal(await legend.count(), 0);
+  server.push('sample', of(101, [[0, 'partition', 7]]));
+  server.push('sample', of(102, [[0, 'partition', 2]]));
+  server.push('sample', of(103, []));
+  await legend.first().waitFor();
+  assert.doesNotMatch(await legend.first().innerText(), /any reason/);
+});
+
 test('sliders and fields of a link send on release, shown as commands to copy', async () => {
   await tab.locator('.link').first().locator('.hit').click();
   const field = tab.locator('[data-knob="latency"]');

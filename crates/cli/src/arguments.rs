@@ -25,6 +25,7 @@ pub(crate) enum Verb {
     Link(Box<verb::link::Arguments>),
     Check(verb::check::Arguments),
     Edit(verb::edit::Arguments),
+    Init(verb::init::Arguments),
     Generate(Box<verb::generate::Arguments>),
     Import(Box<verb::import::Arguments>),
     Exec(verb::exec::Arguments),

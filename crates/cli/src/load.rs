@@ -1,5 +1,7 @@
 //! Reading a scenario from a file or from standard input.
 
+mod usual;
+
 use std::fs::File;
 use std::io::{Read, stdin};
 use std::path::{Path, PathBuf};
@@ -9,6 +11,8 @@ use windtunnel_scenario::{Instead, LARGEST_FILE, Loaded, Source};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::{images, presence};
+
+pub(crate) use usual::{ScenarioFile, USUAL_NAME, usual};
 
 /// Reads and resolves the scenario in `file` (`-`: standard input), with what holds instead of what
 /// it says, or beside it.

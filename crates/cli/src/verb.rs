@@ -15,6 +15,7 @@ pub(crate) mod happen;
 pub(crate) mod hosts;
 pub(crate) mod images;
 pub(crate) mod import;
+pub(crate) mod init;
 pub(crate) mod keygen;
 pub(crate) mod limit;
 pub(crate) mod link;
@@ -51,6 +52,7 @@ pub(crate) fn run(verb: &Verb) -> Outcome {
         Verb::Limit(arguments) => limit::run(arguments),
         Verb::Link(arguments) => link::run(arguments),
         Verb::Check(arguments) => check::run(arguments),
+        Verb::Init(arguments) => init::run(arguments),
         Verb::Generate(arguments) => generate::run(arguments),
         Verb::Import(arguments) => import::run(arguments),
         Verb::Report(arguments) => report::run(arguments),

@@ -117,6 +117,7 @@ fn failing(verb: &str) -> (&'static [&'static str], &'static str) {
     match verb {
         "run" | "check" | "edit" => (&["tests/no.yaml"], "scenario"),
         "link" => (&["--latency", "fast", "--", "true"], "scenario"),
+        "init" => (&["tests/golden/check.in/net.yaml"], "usage"),
         "generate" => (&["star", "--routers", "3"], "usage"),
         "import" => (&["tests/no.xml"], "scenario"),
         "exec" => (&["--run", "tests", "a", "--", "true"], "usage"),

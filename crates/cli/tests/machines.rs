@@ -25,6 +25,10 @@ mod live;
 mod loss;
 #[path = "machines/names.rs"]
 mod names;
+#[path = "common/page.rs"]
+mod page;
+#[path = "machines/pages.rs"]
+mod pages;
 #[path = "machines/records.rs"]
 mod records;
 #[path = "machines/services.rs"]

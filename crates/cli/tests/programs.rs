@@ -38,6 +38,8 @@ mod faithful;
 mod faults;
 #[path = "programs/images.rs"]
 mod images;
+#[path = "programs/init.rs"]
+mod init;
 #[path = "programs/lan.rs"]
 mod lan;
 #[path = "programs/lifecycle.rs"]
@@ -58,6 +60,8 @@ mod node_limits;
 mod outside;
 #[path = "programs/overload.rs"]
 mod overload;
+#[path = "common/page.rs"]
+mod page;
 #[path = "programs/path.rs"]
 mod path;
 #[path = "programs/patience.rs"]

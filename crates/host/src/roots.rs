@@ -106,7 +106,7 @@ pub(crate) fn remove(plan: &Plan, folder: &Folder) -> Vec<String> {
     failures
 }
 
-/// What tells file systems apart: the same for nodes of one image.
+/// What distinguishes file systems: the same for nodes of one image.
 fn key(root: &Root) -> (String, Option<String>) {
     match &root.source {
         RootSource::Folder(path) => (path.clone(), None),

@@ -153,11 +153,7 @@ pub(crate) fn prepare(
     let around = options.group.as_deref();
     let mut limits = Limits::prepare(plan, folder.path(), here.as_deref(), around)?;
     let namespaces = windtunnel_node::enter_for(plan)?;
-    let routes = Routes::compute(plan);
-    if plan.nodes.iter().any(|node| node.interfaces.len() > 1) {
-        // The nodes are copies of this process, and each would compute them for itself.
-        routes.settle();
-    }
+    let routes = settled_routes(plan);
     let (lanes, mut notes) = (owners::lanes(plan), Vec::new());
     let (recorded, without_calls) = recorded(plan, &lanes, &mut notes);
     let seen = observer.as_ref();
@@ -210,6 +206,15 @@ pub(crate) fn prepare(
         routes: Arc::new(routes),
         setup: now().since(began),
     })
+}
+
+/// The routes of the nodes, which are copies of this process: each would compute them for itself.
+fn settled_routes(plan: &Plan) -> Routes {
+    let routes = Routes::compute(plan);
+    if plan.nodes.iter().any(|node| node.interfaces.len() > 1) {
+        routes.settle();
+    }
+    routes
 }
 
 /// The nodes whose programs share a link, and the lane from each.

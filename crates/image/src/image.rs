@@ -61,11 +61,13 @@ impl Image {
         &self.id
     }
 
+    /// Its file or folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
+    /// What it says of its programs.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
@@ -137,7 +139,7 @@ impl Reader<'_> {
             let found = all.into_iter().find(|one| one.is_called(name));
             return found.ok_or_else(|| self.no_such(Some(name), names));
         }
-        // Several platforms of one image are told apart by them.
+        // Several platforms of one image have no other difference.
         let plain =
             all.len() > 1 && all.iter().all(|one| one.platform.is_some() && one.name().is_none());
         if plain {

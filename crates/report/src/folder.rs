@@ -8,7 +8,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::document::{Comparison, Document, Mode, Run, VERSION};
-use crate::{compare, page};
+use crate::page::Page;
+use crate::{compare, fit};
 pub use groups::{RunGroup, groups};
 pub(crate) use read::Facts;
 
@@ -55,13 +56,20 @@ impl Default for Options {
     }
 }
 
-impl Document {
+/// What is shown of runs: the document, and the page with it.
+#[derive(Debug)]
+pub struct Report {
+    pub document: Document,
+    pub page: Page,
+}
+
+impl Report {
     /// Of the runs of all groups; they are compared if there is more than one run.
     ///
     /// # Errors
     /// If a folder is not one of a run, or cannot be read.
-    pub fn of(groups: &[RunGroup], options: &Options) -> Result<Document, ReportError> {
-        Document::with_progress(groups, options, &mut |_, _| ())
+    pub fn of(groups: &[RunGroup], options: &Options) -> Result<Report, ReportError> {
+        Report::with_progress(groups, options, &mut |_, _| ())
     }
 
     /// The same; `progress` is called with how many runs have been read, and of how many.
@@ -69,6 +77,27 @@ impl Document {
     /// # Errors
     /// Likewise.
     pub fn with_progress(
+        groups: &[RunGroup],
+        options: &Options,
+        progress: &mut dyn FnMut(usize, usize),
+    ) -> Result<Report, ReportError> {
+        let mut document = Document::with_progress(groups, options, progress)?;
+        let page = fit::page(&mut document, options.page_bytes_max);
+        Ok(Report { document, page })
+    }
+}
+
+impl Document {
+    /// Of the runs of all groups, with time lines that may be too fine for a page.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub fn of(groups: &[RunGroup], options: &Options) -> Result<Document, ReportError> {
+        Document::with_progress(groups, options, &mut |_, _| ())
+    }
+
+    /// The same, with progress.
+    fn with_progress(
         groups: &[RunGroup],
         options: &Options,
         progress: &mut dyn FnMut(usize, usize),
@@ -90,20 +119,18 @@ impl Document {
         }
         name_apart(&mut runs);
         let comparison = (count > 1).then(|| compare::all(groups, &runs, &facts));
-        let mut document = document(Mode::Report, runs, comparison);
-        fit(&mut document, options.page_bytes_max);
-        Ok(document)
+        Ok(document(Mode::Report, runs, comparison))
     }
 
     /// Of a run that goes on.
     ///
     /// # Errors
-    /// Likewise.
+    /// If the folder is not one of a run, or cannot be read.
     pub fn live(folder: &Path) -> Result<Document, ReportError> {
         let options = Options { records_bytes_max: 0, ..Options::default() };
         let (run, _) = read::run(folder, options.page_bytes_max / CELL_BYTES_MIN, &options)?;
         let mut document = document(Mode::Live, vec![run], None);
-        fit(&mut document, options.page_bytes_max);
+        fit::page(&mut document, options.page_bytes_max);
         Ok(document)
     }
 }
@@ -116,28 +143,6 @@ pub(crate) fn document(mode: Mode, runs: Vec<Run>, comparison: Option<Comparison
         mode,
         runs,
         comparison,
-    }
-}
-
-/// Makes time lines coarser until the page is small enough, and says so.
-fn fit(document: &mut Document, page_bytes_max: usize) {
-    loop {
-        for run in &mut document.runs {
-            if run.series.samples_per_bin > 1 {
-                run.series.shorten();
-            }
-            run.series.pad();
-        }
-        let bins = document.runs.iter().map(|run| run.series.bins).max().unwrap_or(0);
-        let size = page::size(document);
-        if size <= page_bytes_max || bins <= 1 {
-            break;
-        }
-        // All runs keep bins of one width, where they had them, so that they can be compared.
-        document.runs.iter_mut().for_each(|run| run.series.halve());
-    }
-    for run in &mut document.runs {
-        run.notes.extend(run.series.note(&run.lanes));
     }
 }
 

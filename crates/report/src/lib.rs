@@ -11,6 +11,7 @@
 //! | --- | --- |
 //! | [`document`] | the document's types |
 //! | [`folder`] | run folders, groups of repetitions |
+//! | `fit` | how coarse time lines get for a page that is small enough |
 //! | `series` | `links.csv` in bins |
 //! | `flows` | sums, round-trip times and requests of recorded evidence |
 //! | `compare` | measures of several runs, and differences between groups of them |
@@ -18,16 +19,17 @@
 //! | [`text`] | events and quantities in words |
 //!
 //! ```no_run
-//! use windtunnel_report::{Document, Options, groups, page};
+//! use windtunnel_report::{Options, Report, groups};
 //!
 //! let groups = groups(&["runs/latest".into()])?;
-//! let document = Document::of(&groups, &Options::default())?;
-//! std::fs::write("report.html", page::html(&document)).unwrap();
+//! let report = Report::of(&groups, &Options::default())?;
+//! std::fs::write("report.html", report.page.html()).unwrap();
 //! # Ok::<(), windtunnel_report::ReportError>(())
 //! ```
 
 mod compare;
 pub mod document;
+mod fit;
 mod flows;
 pub mod folder;
 pub mod page;
@@ -35,4 +37,4 @@ mod series;
 pub mod text;
 
 pub use document::Document;
-pub use folder::{Options, ReportError, RunGroup, groups};
+pub use folder::{Options, Report, ReportError, RunGroup, groups};

@@ -6,6 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::document::Document;
@@ -15,14 +16,41 @@ const PAGE: &str = include_str!("../page/page.html");
 /// That place.
 const PLACE: &str = "<!--windtunnel-document-->";
 
-/// The page with a document inside.
-#[must_use]
-pub fn html(document: &Document) -> String {
-    with(&format!(
-        "<script type=\"application/octet-stream\" id=\"windtunnel-document\" \
-         data-encoding=\"deflate-base64\">{}</script>",
-        STANDARD.encode(deflated(document))
-    ))
+/// A page with a document inside, which is packed once.
+#[derive(Debug)]
+pub struct Page {
+    /// The document: JSON, deflated (RFC 1950).
+    packed: Vec<u8>,
+}
+
+impl Page {
+    pub(crate) fn of(document: &Document) -> Page {
+        Page { packed: deflated(document) }
+    }
+
+    /// Bytes of the page.
+    pub(crate) fn len(&self) -> usize {
+        PAGE.len() + base64_len(self.packed.len())
+    }
+
+    /// Bytes that a part of a document has in a page by itself.
+    pub(crate) fn encoded_len(part: &impl Serialize) -> usize {
+        base64_len(deflated(part).len())
+    }
+
+    /// The file's text.
+    #[must_use]
+    pub fn html(&self) -> String {
+        with(&format!(
+            "<script type=\"application/octet-stream\" id=\"windtunnel-document\" \
+             data-encoding=\"deflate-base64\">{}</script>",
+            STANDARD.encode(&self.packed)
+        ))
+    }
+}
+
+fn base64_len(bytes: usize) -> usize {
+    bytes.div_ceil(3) * 4
 }
 
 /// The page of a run that goes on; it asks the server that it came from, with this token.
@@ -37,11 +65,6 @@ pub fn edit(token: &str) -> String {
     with(&settings("windtunnel-edit", token))
 }
 
-/// Size of the page with a document.
-pub(crate) fn size(document: &Document) -> usize {
-    PAGE.len() + deflated(document).len().div_ceil(3) * 4
-}
-
 fn with(script: &str) -> String {
     PAGE.replacen(PLACE, script, 1)
 }
@@ -53,10 +76,10 @@ fn settings(id: &str, token: &str) -> String {
     format!("<script type=\"application/json\" id=\"{id}\">{json}</script>")
 }
 
-fn deflated(document: &Document) -> Vec<u8> {
+fn deflated(part: &impl Serialize) -> Vec<u8> {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::new(LEVEL));
     // Memory takes all that is written, and the document has no keys other than texts.
-    let _ = serde_json::to_writer(&mut encoder, document);
+    let _ = serde_json::to_writer(&mut encoder, part);
     let _ = encoder.flush();
     encoder.finish().unwrap_or_default()
 }

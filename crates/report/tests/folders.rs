@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use windtunnel_report::{Document, Options, groups, page};
+use windtunnel_report::{Document, Options, Report, groups};
 use windtunnel_scenario::Source;
 use windtunnel_trace::sample::{COLUMNS, Row};
 
@@ -36,8 +36,12 @@ fn links(folder: &Path, rows: impl IntoIterator<Item = (u64, String, String, Row
     fs::write(folder.join("links.csv"), text).unwrap();
 }
 
+fn report(folders: &[PathBuf], options: &Options) -> Report {
+    Report::of(&groups(folders).unwrap(), options).unwrap()
+}
+
 fn document(folders: &[PathBuf], options: &Options) -> Document {
-    Document::of(&groups(folders).unwrap(), options).unwrap()
+    report(folders, options).document
 }
 
 /// The document that a page has inside, as a browser reads it.
@@ -64,7 +68,7 @@ fn a_page_has_the_whole_document_inside_and_no_name_can_leave_it() {
          \"direction\":\"a-r\",\"up\":false}\n{\"at_ns\":3,\"event\":\"of-a-later-version\"}\n{\"at_",
     )
     .unwrap();
-    let html = page::html(&document(&[run], &Options::default()));
+    let html = report(&[run], &Options::default()).page.html();
     assert!(!html.contains("alert(1)"));
     let seen = inside(&html);
     assert_eq!((&seen["format"], &seen["version"]), (&json!("windtunnel-report"), &json!(1)));
@@ -91,7 +95,7 @@ fn a_page_has_the_whole_document_inside_and_no_name_can_leave_it() {
 fn time_lines_get_coarser_until_the_page_is_small_enough_and_lose_nothing() {
     let parent = tempfile::tempdir().unwrap();
     let run = folder(parent.path(), "net", NET);
-    let empty = page::html(&document(std::slice::from_ref(&run), &Options::default())).len();
+    let empty = report(std::slice::from_ref(&run), &Options::default()).page.html().len();
     // A sequence that does not compress: multiples of a large prime.
     let noise = |n: u64| n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 44;
     let rows = (1..=6000).map(|tenth| {
@@ -106,11 +110,14 @@ fn time_lines_get_coarser_until_the_page_is_small_enough_and_lose_nothing() {
     });
     links(&run, rows);
     let most = empty + 10_000;
-    let made = document(
-        std::slice::from_ref(&run),
-        &Options { page_bytes_max: most, ..Options::default() },
+    let options = Options { page_bytes_max: most, ..Options::default() };
+    let made = report(std::slice::from_ref(&run), &options);
+    let (html, made) = (made.page.html(), made.document);
+    assert_eq!(
+        inside(&html),
+        serde_json::to_value(&made).unwrap(),
+        "the page has the document as it is, with its note"
     );
-    let html = page::html(&made);
     assert!(html.len() <= most, "{} bytes", html.len());
     let series = &made.runs[0].series;
     assert!(series.samples_per_bin > 1 && series.step_ns == series.samples_per_bin * 100_000_000);
@@ -173,10 +180,10 @@ fn what_is_not_a_run_is_refused_with_its_name() {
     assert!(error.to_string().contains("nothing is not the folder of a run"), "{error}");
     let run = folder(parent.path(), "net", NET);
     fs::write(run.join("links.csv"), format!("{COLUMNS}\n0.1\n")).unwrap();
-    let error = Document::of(&groups(std::slice::from_ref(&run)).unwrap(), &Options::default())
-        .unwrap_err();
+    let error =
+        Report::of(&groups(std::slice::from_ref(&run)).unwrap(), &Options::default()).unwrap_err();
     assert!(error.to_string().ends_with("links.csv: line 2: it has too few fields"), "{error}");
     fs::write(run.join("plan.json"), "{").unwrap();
-    let error = Document::of(&groups(&[run]).unwrap(), &Options::default()).unwrap_err();
+    let error = Report::of(&groups(&[run]).unwrap(), &Options::default()).unwrap_err();
     assert!(error.to_string().contains("plan.json"), "{error}");
 }

@@ -44,7 +44,8 @@ pub fn local_time() -> LocalTime {
 
 /// The same so many seconds after 1970.
 fn local_time_at(unix_s: u64) -> LocalTime {
-    let seconds = libc::time_t::try_from(unix_s).unwrap_or(libc::time_t::MAX);
+    // `time_t`, on all machines of 64 bits.
+    let seconds = i64::try_from(unix_s).unwrap_or(i64::MAX);
     // SAFETY: the structure consists of numbers and a pointer that may be null.
     let mut fields: libc::tm = unsafe { std::mem::zeroed() };
     // SAFETY: both pointers are valid for the call, and nothing here changes the environment. A

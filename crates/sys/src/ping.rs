@@ -118,9 +118,10 @@ impl Socket {
         message.msg_name = (&raw mut from).cast();
         message.msg_namelen = socklen::<libc::sockaddr_storage>();
         message.msg_iov = pieces.as_mut_ptr();
-        message.msg_iovlen = pieces.len();
+        // C libraries differ in the types of lengths.
+        message.msg_iovlen = pieces.len() as _;
         message.msg_control = control.as_mut_ptr().cast();
-        message.msg_controllen = size_of_val(&control);
+        message.msg_controllen = size_of_val(&control) as _;
         // SAFETY: all that `message` points to is alive and of the lengths given.
         let read = unsafe { libc::recvmsg(self.descriptor.as_raw_fd(), &raw mut message, 0) };
         let Ok(length) = usize::try_from(read) else {

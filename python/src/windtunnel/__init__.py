@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         hosts,
         images,
         import_file,
+        init,
         keygen,
         limit,
         limits,
@@ -141,6 +142,7 @@ __all__ = [
     "hosts",
     "images",
     "import_file",
+    "init",
     "keygen",
     "limit",
     "limits",
@@ -159,7 +161,7 @@ _HOMES = {
     "command": "Completed DEVNULL PIPE Process STDOUT",
     "commands": (
         "across agent attach_cluster completions doctor edit generate hosts images import_file "
-        "keygen limit limits manual record_command reserve schema set_limit verbs"
+        "init keygen limit limits manual record_command reserve schema set_limit verbs"
     ),
     "errors": (
         "CommandFailed CommandNotRun ControlError ExpectationFailed InternalError MachineError "

@@ -17,6 +17,7 @@ verbs: dict[str, str] = {
     "run": "Network.run",
     "link": "across",
     "check": "Network.check",
+    "init": "init",
     "generate": "generate",
     "import": "import_file",
     "exec": "Node.exec",
@@ -109,6 +110,18 @@ def record_command(
     argv = words(command)
     line = program.arguments("record", *argv, **options)
     return _completed(line, argv, input, timeout, check)
+
+
+def init(
+    file: PathLike = "windtunnel.yaml",
+    *,
+    template: str = "client-server",
+    no_schema: bool = False,
+    force: bool = False,
+) -> dict[str, Any]:
+    """Writes a first scenario file for one of ten common cases, and its schema beside it."""
+    answer = program.ask("init", file, template=template, no_schema=no_schema, force=force)
+    return cast("dict[str, Any]", answer)
 
 
 def generate(shape: str, **options: Any) -> str:

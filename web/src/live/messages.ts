@@ -18,6 +18,8 @@ export interface Sample {
   at_ns: number;
   window_ns: number;
   lanes: LaneSample[];
+  /** Of drops in `lanes`, where reasons are known: lane, reason, packets. */
+  dropped?: [number, string, number][];
 }
 
 export interface OutputLine {

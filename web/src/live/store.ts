@@ -49,6 +49,7 @@ export class LiveStore {
     const bin = Math.max(0, Math.floor((sample.at_ns - sample.window_ns / 2) / series.step_ns));
     this.grow(bin + 1);
     for (const values of sample.lanes) this.lane(values, bin);
+    this.drops(sample, bin);
     this.elapsedNs = Math.max(this.elapsedNs, sample.at_ns);
     this.run.elapsed_ns = this.elapsedNs;
     // A bin is shown when it is over: half of one would look like a dip.
@@ -94,8 +95,7 @@ export class LiveStore {
   }
 
   private lane(values: LaneSample, bin: number): void {
-    const [index, offered, delivered, wire, packets, dropped, , queuePackets, queueBytes, late] =
-      values;
+    const [index, offered, delivered, wire, packets, , , queuePackets, queueBytes, late] = values;
     const lane = this.run.series.lanes.at(index);
     if (!lane) return;
     for (const series of [lane, this.totals]) {
@@ -108,7 +108,17 @@ export class LiveStore {
         const column = series[name] as number[];
         column[bin] = Math.max(column[bin], most[k]);
       });
-      if (dropped) dropColumn(series, this.begun)[bin] += dropped;
+    }
+  }
+
+  /** Drops by reason; a run over a cluster says only how many until it has ended. */
+  private drops(sample: Sample, bin: number): void {
+    const all = sample.lanes.map((lane): [number, string, number] => [lane[0], 'all', lane[5]]);
+    for (const [index, reason, packets] of sample.dropped || all) {
+      const lane = this.run.series.lanes.at(index);
+      if (!lane || !packets) continue;
+      for (const series of [lane, this.totals])
+        dropColumn(series, reason, this.begun)[bin] += packets;
     }
   }
 
@@ -151,11 +161,10 @@ function every(lane: LaneSeries): number[][] {
   return [...columns.map((name) => lane[name] as number[]), ...Object.values(lane.dropped || {})];
 }
 
-/** Reasons of drops are known when the run has ended. */
-function dropColumn(lane: LaneSeries, bins: number): number[] {
+function dropColumn(lane: LaneSeries, reason: string, bins: number): number[] {
   const dropped = (lane.dropped ||= {});
-  if (!('all' in dropped)) dropped.all = new Array<number>(bins).fill(0);
-  return dropped.all;
+  if (!(reason in dropped)) dropped[reason] = new Array<number>(bins).fill(0);
+  return dropped[reason];
 }
 
 function halveLane(lane: LaneSeries): void {

@@ -3,8 +3,6 @@
 mod over;
 mod services;
 
-use std::path::PathBuf;
-
 use clap::builder::FalseyValueParser;
 use serde::Serialize;
 use windtunnel_host::{Concern, RunError, fits_reservations};
@@ -16,13 +14,14 @@ use crate::arguments::{Added, Format};
 use crate::cluster::machines::Machines;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::load::{self, ScenarioFile};
+use crate::output;
 use crate::render::paths::{Extras, Filter, Path, paths, table};
 use crate::render::placement::Placed;
 use crate::render::plan::{Planned, planned};
 use crate::render::quantity::count;
 use crate::render::values::{Values, values, values_table};
 use crate::verb::Outcome;
-use crate::{load, output};
 
 use over::MachineCheck;
 
@@ -35,8 +34,8 @@ use over::MachineCheck;
 /// which, and the most that can cross their uplinks.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The scenario; - for standard input, with relative paths from the current folder
-    file: PathBuf,
+    #[command(flatten)]
+    scenario: ScenarioFile,
     /// Show every pair of nodes [default: the first 200]
     #[arg(long, env = "WINDTUNNEL_ALL", value_parser = FalseyValueParser::new())]
     all: bool,
@@ -122,8 +121,9 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let several_machines = arguments.machines.are_named();
     let reserve = &arguments.added.reserve;
     let instead = Instead { several_machines, reserve, ..Instead::default() };
-    arguments.machines.refuse_two_inputs(&arguments.file)?;
-    let loaded = load::scenario(&arguments.file, instead)?;
+    let file = arguments.scenario.path()?;
+    arguments.machines.refuse_two_inputs(&file)?;
+    let loaded = load::scenario(&file, instead)?;
     known(&loaded.plan, arguments.from.as_deref())?;
     known(&loaded.plan, arguments.to.as_deref())?;
     // Machines that are named count what they have themselves.

@@ -25,8 +25,10 @@ use crate::{load, presence};
 /// that has changed meanwhile is not overwritten. Ctrl-C ends the page.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The scenario file
-    file: PathBuf,
+    /// The scenario file [default: windtunnel.yaml in this folder, or in the nearest one above it that
+    /// has it]
+    #[arg(value_name = "FILE", env = "WINDTUNNEL_FILE")]
+    file: Option<PathBuf>,
     /// Where to listen; port 0 takes a free one. Other machines reach it if the address is not one of
     /// loopback: without encryption
     #[arg(
@@ -43,12 +45,13 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
-    let path = arguments.file.canonicalize().map_err(|error| {
-        let text = format!("cannot read the scenario {}: {error}", arguments.file.display());
+    let named = arguments.file.clone().map_or_else(load::usual, Ok)?;
+    let path = named.canonicalize().map_err(|error| {
+        let text = format!("cannot read the scenario {}: {error}", named.display());
         Failure::new(Exit::Scenario, text)
-            .hint("name a scenario file; `windtunnel generate` writes one")
+            .hint("name a scenario file; `windtunnel init` writes a first one")
     })?;
-    let (file, named) = (path.clone(), arguments.file.clone());
+    let file = path.clone();
     let check: Check = Arc::new(move |text| checked(&file, &named, text));
     let program = PathBuf::from(page::THIS_PROGRAM);
     let options = Options { listen: arguments.listen, program, shown: Shown::File { path, check } };

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use windtunnel_model::Bytes;
-use windtunnel_report::{Document, Options, ReportError, groups, page};
+use windtunnel_report::{Options, Report, ReportError, groups};
 
 use crate::arguments::Format;
 use crate::exit::Exit;
@@ -43,12 +43,12 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         page_bytes_max: usize::try_from(arguments.max_size.0).unwrap_or(usize::MAX),
         records_bytes_max: arguments.records_max.0,
     };
-    let document = document(&arguments.runs, &options)?;
+    let report = report(&arguments.runs, &options)?;
     if arguments.format.json {
-        output::json(&document)?;
+        output::json(&report.document)?;
         return Ok(Exit::Fine.code());
     }
-    let html = page::html(&document);
+    let html = report.page.html();
     let file = match &arguments.output {
         Some(file) if file.as_os_str() == "-" => {
             output::data(&html)?;
@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         },
     };
     write(&file, &html)?;
-    for run in &document.runs {
+    for run in &report.document.runs {
         run.notes.iter().for_each(|note| output::talk(&format!("notice: {}: {note}", run.label)));
     }
     let size = bytes(u64::try_from(html.len()).unwrap_or(u64::MAX));
@@ -71,18 +71,18 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
 
 /// Writes the page of a run, or of its repetitions, into its folder.
 pub(crate) fn write_into(folder: &Path) -> Result<(), Failure> {
-    let document = document(&[folder.to_owned()], &Options::default())?;
-    write(&folder.join(NAME), &page::html(&document))
+    let report = report(&[folder.to_owned()], &Options::default())?;
+    write(&folder.join(NAME), &report.page.html())
 }
 
-pub(crate) fn document(runs: &[PathBuf], options: &Options) -> Result<Document, Failure> {
+fn report(runs: &[PathBuf], options: &Options) -> Result<Report, Failure> {
     let mut bar = Progress::new("reading runs", Unit::Things, false);
     let mut progress = |done: usize, total: usize| {
         let number = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
         bar.set(number(done), number(total));
     };
     let made =
-        groups(runs).and_then(|groups| Document::with_progress(&groups, options, &mut progress));
+        groups(runs).and_then(|groups| Report::with_progress(&groups, options, &mut progress));
     made.map_err(|error| failure(&error))
 }
 

@@ -26,10 +26,11 @@ use crate::arguments::{Added, Format};
 use crate::cluster::machines::Machines;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::load::{self, ScenarioFile};
+use crate::output;
 use crate::render::face::{Display, Face};
 use crate::render::{summary, verdict};
 use crate::verb::{self, Outcome};
-use crate::{load, output};
 use attempts::Attempts;
 pub(crate) use folder::new_run_folder;
 use record::RecordArguments;
@@ -43,8 +44,8 @@ use results_file::ResultsFile;
 /// second one kills programs that ignore the first.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Arguments {
-    /// The scenario; - for standard input, with relative paths from the current folder
-    file: PathBuf,
+    #[command(flatten)]
+    scenario: ScenarioFile,
     #[command(flatten)]
     manner: RunArguments,
     #[command(flatten)]
@@ -69,7 +70,7 @@ pub(crate) struct Arguments {
         env = "WINDTUNNEL_REPEAT",
         default_value = "1",
         value_parser = clap::value_parser!(u32).range(1..=1000),
-        conflicts_with_all = ["hosts", "junit"]
+        conflicts_with_all = ["detach", "junit"]
     )]
     repeat: u32,
     /// Wait for up to so long, before each attempt, until this machine is quiet: for a second,
@@ -160,17 +161,20 @@ pub(crate) struct Showing {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
-    arguments.machines.refuse_two_inputs(&arguments.file)?;
+    let file = arguments.scenario.path()?;
+    arguments.machines.refuse_two_inputs(&file)?;
     if arguments.repeat > 1 {
         return repeat::carry_out(arguments);
     }
     let loaded = arguments.load()?;
-    let base_dir = load::folder_of(&arguments.file);
-    if arguments.machines.are_named() {
-        return over::carry_out(loaded, base_dir, arguments);
-    }
-    let plan = plan_of(loaded, &arguments.manner)?;
-    let (folder, results, result) = carry_out(&plan, base_dir, arguments)?;
+    let base_dir = load::folder_of(&file);
+    let (plan, (folder, results, result)) = if arguments.machines.are_named() {
+        over::carry_out(loaded, base_dir, arguments)?
+    } else {
+        let plan = plan_of(loaded, &arguments.manner)?;
+        let carried_out = carry_out(&plan, base_dir, arguments)?;
+        (plan, carried_out)
+    };
     conclude(result, &plan, &folder, &arguments.manner, results)
 }
 
@@ -178,7 +182,7 @@ impl Arguments {
     fn load(&self) -> Result<Loaded, Failure> {
         let mut instead = self.manner.instead();
         instead.several_machines = self.machines.are_named();
-        load::scenario(&self.file, instead)
+        load::scenario(&self.scenario.path()?, instead)
     }
 }
 

@@ -1,12 +1,12 @@
 //! The live page's server over a real run: document, samples, an event, a command, the end.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Stdio;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::support::{Lab, is_missing, users};
+use super::page::{Page, next};
+use super::support::{Lab, is_missing, is_root, until, users};
 
 /// Two nodes; one writes, and sends packets.
 const NET: &str = "nodes:
@@ -27,9 +27,7 @@ fn a_run_is_seen_and_changed_by_its_page_until_it_ends() {
         let run = live.folder().to_str().unwrap().to_owned();
         let mut web = lab.windtunnel(&["web", &run, "--until-end"]);
         let mut web = web.stdout(Stdio::piped()).spawn().unwrap();
-        let mut url = String::new();
-        BufReader::new(web.stdout.take().unwrap()).read_line(&mut url).unwrap();
-        let page = Page::at(url.trim());
+        let page = Page::of(&mut web);
         let list = page.json("GET", "/api/runs", "");
         assert_eq!(list[0]["alive"], true, "{list}");
         let id = list[0]["id"].as_str().unwrap();
@@ -59,55 +57,61 @@ fn a_run_is_seen_and_changed_by_its_page_until_it_ends() {
     }
 }
 
-/// The next message of this kind.
-fn next(stream: &mut impl BufRead, kind: &str) -> Value {
-    let wanted = format!("event: {kind}");
-    let mut inside = false;
-    loop {
-        let mut line = String::new();
-        assert!(stream.read_line(&mut line).unwrap() > 0, "the end came before {wanted}");
-        inside = if line.starts_with("event: ") { line.trim() == wanted } else { inside };
-        if let Some(data) = line.strip_prefix("data: ").filter(|_| inside) {
-            return serde_json::from_str(data).unwrap();
-        }
+/// A file of another user: root keeps the owner, and an ordinary user must not become it.
+#[test]
+fn a_file_of_another_owner_keeps_its_owner_or_is_not_saved() {
+    for user in users() {
+        let lab = Lab::new(user);
+        let file = lab.write("net.yaml", "nodes: {a: {}}\n");
+        let (other, saved) = match user.number() {
+            0 => (65534, 200),
+            65534 if is_root() => (0, 500),
+            _ => continue,
+        };
+        std::os::unix::fs::chown(&file, Some(other), Some(other)).unwrap();
+        let mut edit = lab.windtunnel(&["edit", file.to_str().unwrap()]);
+        let mut edit = edit.stdout(Stdio::piped()).spawn().unwrap();
+        let page = Page::of(&mut edit);
+        let version = page.json("GET", "/api/file", "")["version"].clone();
+        let draft = json!({ "text": "nodes: {b: {}}\n", "version": version }).to_string();
+        let (status, answer) = page.ask("PUT", "/api/file", &draft);
+        edit.kill().unwrap();
+        edit.wait().unwrap();
+        assert_eq!(status, saved, "{answer}");
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert_eq!(
+            text.contains('b'),
+            saved == 200,
+            "the file is changed if it was said so: {text}"
+        );
+        assert_eq!(file.metadata().unwrap().uid(), other);
+        let beside = std::fs::read_dir(lab.path()).unwrap();
+        let aside =
+            beside.filter(|it| it.as_ref().unwrap().path().extension() == Some("new".as_ref()));
+        assert_eq!(aside.count(), 0);
     }
 }
 
-/// The server, as a client knows it. HTTP/1.0 has no chunks.
-struct Page {
-    host: String,
-    token: String,
-}
-
-impl Page {
-    fn at(url: &str) -> Page {
-        let (host, token) = url.strip_prefix("http://").unwrap().split_once("/?token=").unwrap();
-        Page { host: host.to_owned(), token: token.to_owned() }
-    }
-
-    fn open(&self, method: &str, path: &str, body: &str) -> BufReader<TcpStream> {
-        let Page { host, token } = self;
-        let mut stream = TcpStream::connect(host).unwrap();
-        let length = body.len();
-        write!(
-            stream,
-            "{method} {path} HTTP/1.0\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\nContent-Length: {length}\r\n\r\n{body}"
-        )
-        .unwrap();
-        let mut reader = BufReader::new(stream);
-        let mut line = String::new();
-        reader.read_line(&mut line).unwrap();
-        assert!(line.contains(" 200 "), "{line}");
-        while line != "\r\n" {
-            line.clear();
-            reader.read_line(&mut line).unwrap();
-        }
-        reader
-    }
-
-    fn json(&self, method: &str, path: &str, body: &str) -> Value {
-        let mut text = String::new();
-        self.open(method, path, body).read_to_string(&mut text).unwrap();
-        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+/// The browser gets a file that only this user can read: arguments could be read by all.
+#[test]
+fn the_browser_is_opened_with_a_file_of_this_user_that_leads_to_the_page() {
+    for user in users() {
+        let lab = Lab::new(user);
+        let folder = lab.folder("bin");
+        let script =
+            lab.write("bin/xdg-open", "#!/bin/sh\ncp -p \"$1\" seen.part && mv seen.part seen\n");
+        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let file = lab.write("net.yaml", "nodes: {a: {}}\n");
+        let mut edit = lab.windtunnel(&["edit", file.to_str().unwrap(), "--open"]);
+        edit.env("PATH", format!("{}:/usr/bin:/bin", folder.display()));
+        let mut edit = edit.stdout(Stdio::piped()).spawn().unwrap();
+        let page = Page::of(&mut edit);
+        let seen = lab.path().join("seen");
+        let text = until("the browser", || std::fs::read_to_string(&seen).ok());
+        assert_eq!(seen.metadata().unwrap().mode() & 0o777, 0o600);
+        let url = text.split("url=").nth(1).unwrap().trim_end_matches("\">");
+        assert_eq!(url, page.url(), "{text}");
+        edit.kill().unwrap();
+        edit.wait().unwrap();
     }
 }

@@ -17,6 +17,9 @@ struct Sample {
     /// The lane's index, then: offered, delivered and delivered wire bytes, delivered and dropped
     /// packets, waiting packets, the most of these, the most waiting bytes, the largest lateness.
     lanes: Vec<[u64; 10]>,
+    /// Drops by reason: the lane's index, the reason, packets.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    dropped: Vec<(u64, &'static str, u64)>,
 }
 
 /// Rows that are put together.
@@ -52,6 +55,8 @@ impl Samples {
                 row.queue_max_bytes,
                 row.lateness_max_ns,
             ]);
+            let reasons = row.dropped().into_iter().filter(|(_, packets)| *packets > 0);
+            self.current.dropped.extend(reasons.map(|(reason, packets)| (lane, reason, packets)));
         }
         whole
     }
@@ -106,7 +111,7 @@ impl Counts {
                 lanes.push(row);
             }
         }
-        let sample = Sample { at_ns: snapshot.sampled_ns, window_ns, lanes };
+        let sample = Sample { at_ns: snapshot.sampled_ns, window_ns, lanes, ..Sample::default() };
         Message::new("sample", &sample).at(snapshot.sampled_ns)
     }
 }
@@ -139,7 +144,11 @@ mod tests {
             first.data,
             r#"{"at_ns":100000000,"window_ns":100000000,"lanes":[[1,0,7,0,0,0,0,3,0,0]]}"#
         );
+        let drop = Row { dropped_packets: 5, dropped_loss: 2, dropped_aqm: 3, ..Row::default() };
+        assert_eq!(samples.take(&line(200_050_000, "b-a", drop)), None);
         let second = samples.whole().unwrap();
+        let dropped = r#""dropped":[[1,"loss",2],[1,"aqm",3]]"#;
+        assert!(second.data.contains(dropped), "{}", second.data);
         assert!(second.data.contains(r#""window_ns":100050000,"lanes":[[0,"#), "{}", second.data);
         assert_eq!((second.at_ns, samples.whole()), (Some(200_050_000), None));
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Deserialize;
-use windtunnel_report::Options;
+use windtunnel_report::{Options, groups};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -108,7 +108,9 @@ impl Document {
         let records_bytes_max = if with_records { u64::MAX } else { 0 };
         // No page has to hold it.
         let options = Options { page_bytes_max: usize::MAX, records_bytes_max };
-        let document = report::document(runs, &options)?;
+        let made =
+            groups(runs).and_then(|groups| windtunnel_report::Document::of(&groups, &options));
+        let document = made.map_err(|error| report::failure(&error))?;
         let value = serde_json::to_value(document).and_then(serde_json::from_value);
         value.map_err(|error| Failure::caused(Exit::Internal, error))
     }

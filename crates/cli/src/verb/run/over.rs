@@ -6,19 +6,23 @@ use std::sync::Arc;
 use windtunnel_cluster::protocol::run::text_of;
 use windtunnel_host::{Observer, Options};
 use windtunnel_lead::{LiveRun, Run};
+use windtunnel_model::Plan;
 use windtunnel_scenario::Loaded;
 
 use super::attempts::Attempts;
-use super::{Arguments, conclude, places, plan_of};
+use super::{Arguments, CarriedOut, places, plan_of};
 use crate::cluster::{progress, refuse_to_detach, report_started};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
 use crate::render::face::Face;
-use crate::verb::Outcome;
 
-/// Finds the machines, and does a whole run over them, with repetitions.
-pub(super) fn carry_out(loaded: Loaded, base_dir: PathBuf, arguments: &Arguments) -> Outcome {
+/// Finds the machines, and does a whole run over them, with attempts.
+pub(super) fn carry_out(
+    loaded: Loaded,
+    base_dir: PathBuf,
+    arguments: &Arguments,
+) -> Result<(Plan, CarriedOut), Failure> {
     let manner = &arguments.manner;
     if !manner.captures.is_empty() {
         let text = "--pcap is for runs on one machine";
@@ -57,7 +61,7 @@ pub(super) fn carry_out(loaded: Loaded, base_dir: PathBuf, arguments: &Arguments
         face.finish();
         result
     });
-    conclude(result, &plan, &folder, manner, results)
+    Ok((plan, (folder, results, result)))
 }
 
 /// Leaves a run to its machines, and prints its number.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use windtunnel_trace::report::Report;
 
-use super::{Arguments, child, new_run_folder, plan_of, show};
+use super::{Arguments, child, new_run_folder, over, plan_of, show};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::quantity::count;
@@ -14,7 +14,7 @@ use crate::{load, output};
 /// Does all runs, until one is ended by a signal or cannot be done. The exit code is the greatest
 /// of theirs.
 pub(super) fn carry_out(arguments: &Arguments) -> Outcome {
-    if arguments.file.as_os_str() == "-" {
+    if load::is_standard_input(&arguments.scenario.path()?) {
         let text = "--repeat reads the scenario for each run, and standard input can be read once";
         return Err(Failure::new(Exit::Usage, text).hint("write it to a file"));
     }
@@ -40,7 +40,7 @@ pub(super) fn carry_out(arguments: &Arguments) -> Outcome {
     Ok(done.iter().map(|report| report.verdict.exit_code).max().unwrap_or_default())
 }
 
-/// One of the runs, in a process of its own.
+/// One of the runs: on this machine, where it leaves the network for good, in a process of its own.
 fn repetition(
     arguments: &Arguments,
     number: u32,
@@ -54,15 +54,25 @@ fn repetition(
     if !one.manner.is_quiet() {
         output::talk(&format!("run {number} of {}, seed {seed}", arguments.repeat));
     }
-    let report = child::run(|| {
-        let plan = plan_of(one.load()?, &one.manner)?;
-        let (_, _, result) = super::carry_out(&plan, load::folder_of(&one.file), &one)?;
-        result?.ok_or_else(|| Failure::new(Exit::Internal, "a run without a report"))
-    })?;
+    let base_dir = load::folder_of(&one.scenario.path()?);
+    let report = if one.machines.are_named() {
+        let (_, (_, _, result)) = over::carry_out(one.load()?, base_dir, &one)?;
+        reported(result)?
+    } else {
+        child::run(|| {
+            let plan = plan_of(one.load()?, &one.manner)?;
+            let (_, _, result) = super::carry_out(&plan, base_dir, &one)?;
+            reported(result)
+        })?
+    };
     if !one.manner.is_json() {
         show(&one.manner.showing, &report, &own)?;
     }
     Ok(report)
+}
+
+fn reported(result: Result<Option<Report>, Failure>) -> Result<Report, Failure> {
+    result?.ok_or_else(|| Failure::new(Exit::Internal, "a run without a report"))
 }
 
 /// What all runs came to: the last line, or all reports as JSON.

@@ -142,15 +142,21 @@ impl Machines {
         command
     }
 
+    /// windtunnel in the machine's folder, and in the network of the test itself.
+    pub(crate) fn windtunnel_outside(&self, at: usize, words: &[&str]) -> Command {
+        let line = as_user(self.binary().to_str().unwrap(), words);
+        self.settled(at, Command::new(&line[0]), &line[1..])
+    }
+
     fn behind(&self, at: usize, wrapper: &[&str], program: &str, words: &[&str]) -> Command {
-        let user: &[&str] = match is_root() {
-            true => &["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"],
-            false => &[],
-        };
-        let ending = ["--pdeathsig", "KILL", "--", program];
-        let line = [wrapper, &["setpriv"], user, &ending, words].concat();
-        let mut command = self.machines[at].command(line[0]);
-        command.args(&line[1..]);
+        let wrapper = wrapper.iter().map(|word| (*word).to_owned());
+        let line: Vec<String> = wrapper.chain(as_user(program, words)).collect();
+        self.settled(at, self.machines[at].command(&line[0]), &line[1..])
+    }
+
+    /// A command with its words, environment and folder.
+    fn settled(&self, at: usize, mut command: Command, words: &[String]) -> Command {
+        command.args(words);
         for (key, _) in std::env::vars_os() {
             if key.to_string_lossy().starts_with("WINDTUNNEL_") {
                 command.env_remove(key);
@@ -339,4 +345,14 @@ fn has_namespaces() -> bool {
 pub(crate) const MAX_LATENESS: &str = "5ms";
 const NAMES: [&str; 3] = ["one", "two", "three"];
 /// The ordinary user's and its group's number.
+/// A command line that the test's user runs, and that ends with the test.
+fn as_user(program: &str, words: &[&str]) -> Vec<String> {
+    let user: &[&str] = match is_root() {
+        true => &["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"],
+        false => &[],
+    };
+    let ending = ["--pdeathsig", "KILL", "--", program];
+    [&["setpriv"], user, &ending, words].concat().into_iter().map(str::to_owned).collect()
+}
+
 const NOBODY: &str = "65534";

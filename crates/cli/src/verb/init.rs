@@ -1,0 +1,93 @@
+//! `init`: a first scenario file.
+
+mod template;
+
+use std::path::{Path, PathBuf};
+
+use clap::builder::FalseyValueParser;
+use serde::Serialize;
+
+use crate::arguments::Format;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{self, Destination};
+use crate::verb::Outcome;
+use template::Template;
+
+/// Write a first scenario file, with comments, for one of ten common cases
+///
+/// The file runs as it is, with programs that most machines have. Beside it goes the schema of
+/// scenario files, which editors with a YAML language server find by the first line, and by which
+/// they complete and check.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The file to write; `windtunnel run` without a file finds this name
+    #[arg(value_name = "FILE", default_value = crate::load::USUAL_NAME, env = "WINDTUNNEL_FILE")]
+    file: PathBuf,
+    /// What the file is about
+    #[arg(
+        short,
+        long,
+        value_name = "CASE",
+        env = "WINDTUNNEL_TEMPLATE",
+        default_value = "client-server"
+    )]
+    template: Template,
+    /// Write no schema beside the file
+    #[arg(long, env = "WINDTUNNEL_NO_SCHEMA", value_parser = FalseyValueParser::new())]
+    no_schema: bool,
+    /// Overwrite files that are there already
+    #[arg(long, env = "WINDTUNNEL_FORCE", value_parser = FalseyValueParser::new())]
+    force: bool,
+    #[command(flatten)]
+    format: Format,
+}
+
+/// What was written, for `--json`.
+#[derive(Debug, Serialize)]
+struct Written<'a> {
+    template: &'static str,
+    file: &'a Path,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schema: Option<PathBuf>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    let file = &arguments.file;
+    let schema = (!arguments.no_schema).then(|| file.with_file_name(SCHEMA_NAME));
+    // Before anything is written: a file without its schema, or the other way round, is half.
+    refuse_to_overwrite(file, arguments.force)?;
+    if let Some(schema) = &schema {
+        // One that is there is that of another file here, and is brought up to date.
+        let text = serde_json::to_string_pretty(&windtunnel_scenario::schema())
+            .map_err(|error| Failure::caused(Exit::Internal, error))?;
+        Destination::new(schema.clone(), true).write(&format!("{text}\n"))?;
+    }
+    let text = arguments.template.text(schema.is_some().then_some(SCHEMA_NAME));
+    Destination::new(file.clone(), arguments.force).write(&text)?;
+    let template = arguments.template.name();
+    if arguments.format.json {
+        output::json(&Written { template, file, schema })?;
+        return Ok(Exit::Fine.code());
+    }
+    let named = if file.as_os_str() == crate::load::USUAL_NAME {
+        String::new()
+    } else {
+        format!(" {}", file.display())
+    };
+    output::data(&format!(
+        "{} ({template}): `windtunnel check{named}` shows the network, `windtunnel run{named}` runs it\n",
+        file.display()
+    ))?;
+    Ok(Exit::Fine.code())
+}
+
+fn refuse_to_overwrite(file: &Path, force: bool) -> Result<(), Failure> {
+    if force || !file.exists() {
+        return Ok(());
+    }
+    let text = format!("{} is there already", file.display());
+    Err(Failure::new(Exit::Usage, text).hint("name another file, or overwrite it with --force"))
+}
+
+const SCHEMA_NAME: &str = "windtunnel.schema.json";
