@@ -58,6 +58,7 @@ pub(crate) enum Verb {
     Part(verb::part::Arguments),
     #[command(hide = true)]
     Play(verb::play::Arguments),
+    Images(verb::images::Arguments),
     Doctor(verb::doctor::Arguments),
     Completions(verb::completions::Arguments),
     #[command(hide = true)]

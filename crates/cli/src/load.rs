@@ -10,7 +10,7 @@ use windtunnel_scenario::{Instead, LARGEST_FILE, Loaded, Source};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::presence;
+use crate::{images, presence};
 
 pub(crate) use usual::{ScenarioFile, USUAL_NAME, usual};
 
@@ -31,6 +31,7 @@ pub(crate) fn scenario(file: &Path, instead: Instead<'_>) -> Result<Loaded, Fail
     let default_name = stem.as_deref().unwrap_or("scenario");
     let base = folder_of(file);
     let mut loaded = resolve(&name, &text, default_name, &base, instead)?;
+    images::look_at(&mut loaded, &name, &text)?;
     if !instead.several_machines {
         // Over several machines, each looks at the programs of its own nodes.
         presence::check(&mut loaded, &name, &text, &base)?;

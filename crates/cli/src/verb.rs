@@ -13,6 +13,7 @@ pub(crate) mod explain;
 pub(crate) mod generate;
 pub(crate) mod happen;
 pub(crate) mod hosts;
+pub(crate) mod images;
 pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod keygen;
@@ -82,6 +83,7 @@ pub(crate) fn run(verb: &Verb) -> Outcome {
         Verb::Play(arguments) => play::run(arguments),
         Verb::Attach(arguments) => attach::run(arguments),
         Verb::Hosts(arguments) => hosts::run(arguments),
+        Verb::Images(arguments) => images::run(arguments),
         Verb::Doctor(arguments) => doctor::run(arguments),
         Verb::Completions(arguments) => completions::run(arguments),
         Verb::Complete(arguments) => complete::run(arguments),

@@ -147,7 +147,7 @@ fn failing(verb: &str) -> (&'static [&'static str], &'static str) {
         "manual" => (&["--out", "/dev/null/no"], "machine"),
         "completions" => (&["tcsh"], "usage"),
         // They fail by a wrong command line only.
-        "doctor" | "schema" | "ls" | "limit list" => (&["--no-such-option"], "usage"),
+        "doctor" | "images" | "schema" | "ls" | "limit list" => (&["--no-such-option"], "usage"),
         other => panic!("{other} is a new verb: say here how it fails"),
     }
 }

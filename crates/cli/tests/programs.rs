@@ -36,6 +36,8 @@ mod explain;
 mod faithful;
 #[path = "programs/faults.rs"]
 mod faults;
+#[path = "programs/images.rs"]
+mod images;
 #[path = "programs/init.rs"]
 mod init;
 #[path = "programs/internet.rs"]

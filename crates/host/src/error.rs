@@ -71,6 +71,9 @@ pub enum RunError {
     /// The way to the machine's outside.
     #[error("the node `internet` cannot be made")]
     Gateway(#[from] windtunnel_gateway::StartError),
+    /// A node cannot have its own file system; nothing has been started.
+    #[error(transparent)]
+    Root(#[from] crate::roots::RootError),
     /// Another step; it is named.
     #[error("cannot {step}")]
     Step {
@@ -101,6 +104,7 @@ impl RunError {
             RunError::Gateway(error) => error.hint(),
             RunError::Enter(error) => error.hint(),
             RunError::Create(error) => error.hint(),
+            RunError::Root(error) => error.hint(),
             RunError::NoPort { .. } => {
                 Some("end other runs, or start the agent with another port: --listen".to_owned())
             }
@@ -136,7 +140,7 @@ impl RunError {
         match self {
             RunError::Interrupted(signal) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
             RunError::NotAllowed { .. } => 2,
-            RunError::Missing { .. } => 3,
+            RunError::Missing { .. } | RunError::Root(_) => 3,
             _ => 4,
         }
     }

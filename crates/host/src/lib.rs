@@ -25,6 +25,7 @@
 //! | `fit` | [`fits`]: whether a plan fits this machine |
 //! | `quiet` | [`Activity`]: whether this machine has time for a run |
 //! | `presence` | [`presence::missing`]: whether this machine has the programs of a plan |
+//! | [`roots`] | file systems of nodes' own: images unpacked, folders for what nodes write |
 //! | `limit` | programs outside any emulation that move no more bytes than they may |
 //! | `folder`, `observer` | where a run is kept, and its observers |
 //!
@@ -76,6 +77,7 @@ mod recent;
 mod recorder;
 mod records;
 mod reserve;
+pub mod roots;
 mod run;
 mod supervisor;
 mod tables;

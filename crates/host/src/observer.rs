@@ -10,6 +10,8 @@ use windtunnel_trace::event::Event;
 pub enum Notice<'a> {
     /// So many of all nodes are up.
     Setup { done: usize, total: usize },
+    /// So many bytes of images are unpacked.
+    Unpacking { done: u64, total: u64 },
     /// Windtunnel measures the paths that expectations name.
     Measuring { paths: usize },
     /// A line that a program wrote, without its end.
@@ -46,6 +48,10 @@ pub enum OwnedNotice {
         done: usize,
         total: usize,
     },
+    Unpacking {
+        done: u64,
+        total: u64,
+    },
     Measuring {
         paths: usize,
     },
@@ -71,6 +77,7 @@ impl From<&Notice<'_>> for OwnedNotice {
     fn from(notice: &Notice<'_>) -> Self {
         match *notice {
             Notice::Setup { done, total } => OwnedNotice::Setup { done, total },
+            Notice::Unpacking { done, total } => OwnedNotice::Unpacking { done, total },
             Notice::Measuring { paths } => OwnedNotice::Measuring { paths },
             Notice::Output { source, node, error, line } => OwnedNotice::Output {
                 source: source.to_owned(),
@@ -95,6 +102,7 @@ impl OwnedNotice {
         let programs: usize = plan.nodes.iter().map(|node| node.programs.len()).sum();
         let can_be = match &seen {
             OwnedNotice::Setup { done, total } => *done <= nodes && *total <= nodes,
+            OwnedNotice::Unpacking { done, total } => done <= total,
             OwnedNotice::Measuring { paths } => *paths <= plan.expectations.len(),
             OwnedNotice::Output { source, node, .. } => {
                 *node < nodes
@@ -112,6 +120,9 @@ impl OwnedNotice {
     pub fn notice(&self) -> Notice<'_> {
         match self {
             OwnedNotice::Setup { done, total } => Notice::Setup { done: *done, total: *total },
+            OwnedNotice::Unpacking { done, total } => {
+                Notice::Unpacking { done: *done, total: *total }
+            }
             OwnedNotice::Measuring { paths } => Notice::Measuring { paths: *paths },
             OwnedNotice::Output { source, node, error, line } => {
                 Notice::Output { source, node: *node, error: *error, line }
@@ -156,6 +167,7 @@ mod tests {
     fn a_notice_is_the_same_for_an_observer_on_another_machine() {
         let notices = [
             Notice::Setup { done: 1, total: 2 },
+            Notice::Unpacking { done: 1 << 40, total: 1 << 41 },
             Notice::Output { source: "a", node: 0, error: true, line: "é" },
             Notice::Tick { elapsed: Span::from_secs(1), running: 1 },
             Notice::Stopping { reason: "by command" },

@@ -27,6 +27,7 @@ use crate::folder::Folder;
 use crate::live::{Members, Membership};
 use crate::observer::Observer;
 use crate::options::Options;
+use crate::roots;
 use crate::run::{Done, ENDING, prepare};
 use link::Link;
 use results::Results;
@@ -114,7 +115,8 @@ fn in_folder(
     }
     live.measure_paths();
     let Some(origin) = live.until_begin() else { return Err(live.not_begun()) };
-    let done = live.through(origin, &[]);
+    let mut done = live.through(origin, &[]);
+    done.notes.extend(roots::remove(plan, folder));
     if done.ended.membership.as_ref().is_some_and(Membership::agent_is_gone) {
         // No process will fetch anything, and nothing of a run outlives its agent.
         folder.discard();

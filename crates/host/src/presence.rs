@@ -96,6 +96,8 @@ impl Missing {
 pub fn missing(plan: &Plan, base_dir: &Path, here: Option<&[bool]>) -> Vec<Missing> {
     let is_here = |node: usize| here.is_none_or(|here| here.get(node).copied().unwrap_or(false));
     let nodes = plan.nodes.iter().enumerate().filter(|(node, _)| is_here(*node));
+    // What is in a file system of a node's own is not looked at: links there lead elsewhere here.
+    let nodes = nodes.filter(|(_, node)| node.root.is_none());
     let programs = nodes.flat_map(|(id, node)| {
         let programs = node.programs.iter().enumerate();
         programs.map(move |(program, spec)| (NodeId::from_index(id), node, program, spec))

@@ -5,6 +5,7 @@
 //! 1. the run folder and `plan.json`;
 //! 2. signals are taken over;
 //! 3. the process leaves the machine's network ([`windtunnel_node::enter`]);
+//!    images of nodes' own file systems are unpacked;
 //! 4. all nodes come up ([`windtunnel_node::create`]); only now threads may start:
 //! 5. recorder and output;
 //! 6. the packet loop;
@@ -56,6 +57,7 @@ use crate::promotion::Promotion;
 use crate::receive_queue::ReceiveQueue;
 use crate::recorder::{Recorder, Recording};
 use crate::records::{self, Records};
+use crate::roots;
 use crate::tables::{self, Measured};
 use crate::verdict;
 pub(crate) use stages::{Done, Started};
@@ -156,17 +158,16 @@ pub(crate) fn prepare(
     let around = options.group.as_deref();
     let mut limits = Limits::prepare(plan, folder.path(), here.as_deref(), around)?;
     let namespaces = windtunnel_node::enter_for(plan)?;
-    let routes = Routes::compute(plan);
-    if plan.nodes.iter().any(|node| node.interfaces.len() > 1) {
-        // The nodes are copies of this process, and each would compute them for itself.
-        routes.settle();
-    }
+    let routes = settled_routes(plan);
     let (lanes, mut notes) = (owners::lanes(plan), Vec::new());
     let (recorded, without_calls) = recorded(plan, &lanes, &mut notes);
+    let seen = observer.as_ref();
+    let roots = roots::prepare(plan, here.as_deref(), folder, &namespaces, seen, &mut notes)?;
     let node_options = windtunnel_node::Options {
         recorded,
         nice,
         here,
+        roots,
         ..node_options(plan, &lanes, options, folder.path())
     };
     let mut node_set =
@@ -214,6 +215,15 @@ pub(crate) fn prepare(
         setup: now().since(began),
         gateway,
     })
+}
+
+/// The routes of the nodes, which are copies of this process: each would compute them for itself.
+fn settled_routes(plan: &Plan) -> Routes {
+    let routes = Routes::compute(plan);
+    if plan.nodes.iter().any(|node| node.interfaces.len() > 1) {
+        routes.settle();
+    }
+    routes
 }
 
 /// The nodes whose programs share a link, and the lane from each.
@@ -350,7 +360,8 @@ impl Prepared {
             begun.put_in_foreground(foreground);
         }
         begun.measure_paths();
-        let done = begun.through(now(), &options.captures);
+        let mut done = begun.through(now(), &options.captures);
+        done.notes.extend(roots::remove(plan, folder));
         let attempts = options.attempts.clone();
         let report = Report { attempts, ..verdict::judge(&done.evidence(plan, options)) };
         let report = write_results(folder, plan, &done, report);

@@ -7,6 +7,7 @@ mod middlebox;
 mod program;
 mod recording;
 mod reservation;
+mod root;
 mod service;
 
 use alloc::borrow::ToOwned;
@@ -41,6 +42,7 @@ pub use recording::{
     RecordDirection, RecordMode, Recording,
 };
 pub use reservation::Reservation;
+pub use root::{Root, RootSource, Volume, VolumeSource};
 pub use service::{
     Encapsulation, FailOver, Health, OnLoss, Policy, PortError, Probe, Replica, Service,
     ServiceChange, ServicePort, ServiceUpdate, Transport,
@@ -272,6 +274,9 @@ pub struct Node {
     /// beginning.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub private: bool,
+    /// A file system of its own; `None`: that of the machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<Root>,
     /// `net.*` settings of its network namespace.
     pub sysctl: BTreeMap<String, String>,
     /// The name or a label of the machine that it must be on, where there are several.
@@ -301,6 +306,17 @@ pub struct Node {
 }
 
 impl Node {
+    /// Whether its programs are root of the node.
+    #[must_use]
+    pub fn programs_are_root(&self) -> bool {
+        let image_says = || self.root.as_ref().is_some_and(Root::is_for_root);
+        match self.user {
+            User::Root => true,
+            User::Invoker => false,
+            User::Image => image_says(),
+        }
+    }
+
     /// What may wait at a node whose processor time is limited, and whose file says nothing.
     pub const RECEIVE_QUEUE: QueueLimit = QueueLimit::Packets(Packets(1000));
 

@@ -2,6 +2,7 @@
 //! away with all that it has made.
 
 mod checks;
+mod files;
 mod trial;
 
 use crate::hint;
@@ -26,6 +27,7 @@ pub fn diagnose() -> Vec<Check> {
     let settings = checks::SETTINGS.iter().map(checks::Setting::check);
     let trials = checks::TRIALS.iter().map(Trial::check);
     let mut all: Vec<Check> = settings.chain(trials).collect();
+    all.push(files::identities());
     all.push(checks::open_files());
     all.push(checks::priority());
     all.extend(checks::limits_of_nodes());

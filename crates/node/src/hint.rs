@@ -75,6 +75,9 @@ pub(crate) const CONTAINER: &str = "a seccomp filter or security module forbids 
     --security-opt systempaths=unconfined, or --privileged (a root without CAP_SETFCAP may not map \
     itself either: run as an ordinary user)";
 
+/// For overlayfs in a user namespace.
+pub(crate) const OVERLAY: &str = "it needs Linux 5.11 and the module overlay";
+
 pub(crate) const PROC_SYS: &str = "/proc/sys is read-only here: in a container, start it with \
     --security-opt systempaths=unconfined or --privileged";
 

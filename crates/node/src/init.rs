@@ -8,7 +8,7 @@
 //!    one;
 //! 2. *mounts*: a private tree of mounts with the node's own /proc and devices in /sys, without
 //!    what is hidden from all nodes, and with folders of its own where the node is private; where
-//!    it is recorded, with the files for that;
+//!    it has a file system of its own, in that; where it is recorded, with the files for that;
 //! 3. *names*: host name, /etc/hosts, /etc/hostname, /etc/resolv.conf, no name caches; then the
 //!    mounts are locked: from now on nothing that runs in the node can take one away;
 //! 4. *settings*: the defaults of the network namespace, before any device exists; then `Prepared`,
@@ -27,11 +27,13 @@ mod mounts;
 mod names;
 mod network;
 mod observe;
+mod own;
 mod private;
 mod probe;
 mod programs;
 mod receive;
 pub(crate) mod record;
+mod root;
 mod serve;
 mod settings;
 mod sysctl;
@@ -46,13 +48,13 @@ use windtunnel_model::id::NodeId;
 use windtunnel_model::{Plan, plan};
 use windtunnel_routing::Routes;
 use windtunnel_sys::namespace::IdMap;
-use windtunnel_sys::process::{self, Signal};
+use windtunnel_sys::process::{self, Signal, User};
 use windtunnel_sys::{signal, terminal};
 
 use crate::channel::{Channel, ChannelError};
 use crate::message::{Failure, Reply, Request};
 use crate::net_config::NetConfig;
-use crate::node_set::{NodeFiles, Recorded, TableLimits};
+use crate::node_set::{NodeFiles, OwnRoot, Recorded, TableLimits};
 
 pub(crate) use inner::PROGRAMS_OWN;
 pub(crate) use settings::apply as apply_settings;
@@ -78,6 +80,10 @@ pub(crate) struct InitSetup<'a> {
     pub(crate) recorded: Option<&'a Recorded>,
     /// What keeps its limits as they are where it has a table of connections of its own.
     pub(crate) tables: Option<&'a TableLimits>,
+    /// Its own file system, if it has one.
+    pub(crate) own: Option<&'a OwnRoot>,
+    /// The user that its programs become.
+    pub(crate) account: Option<User>,
 }
 
 /// Why an init ends before its time.
@@ -125,12 +131,21 @@ fn set_up(
     // Not earlier: the files below /proc of a process that is not dumpable are root's.
     process::set_dumpable(false).map_err(|error| process_failure(&error))?;
     mounts::mount(&setup.files, &mut notes)?;
+    if let Some(own) = setup.own {
+        root::build(own, &setup.files, &mut notes)?;
+    }
+    // After volumes are there: they may show what is hidden by other names.
     hidden::hide(setup.hidden, hidden::Cover::empty(), &mut notes)?;
-    if setup.node().private {
-        private::cover(setup.kept)?;
+    match setup.own {
+        Some(own) => root::enter(own)?,
+        None if setup.node().private => private::cover(setup.kept)?,
+        None => {}
     }
     let left = record::mount(setup, &mut notes)?;
-    names::name(&setup.node().name, &setup.files, &mut notes)?;
+    names::set_host_name(&setup.node().name)?;
+    if setup.own.is_none() {
+        names::cover_files(&setup.files, &mut notes)?;
+    }
     let user_namespace = lock_mounts(inner).map_err(|error| process_failure(&error))?;
     settings::apply(setup.node().forward, net_config.v6, &mut notes)?;
     settings::keep_limits(setup.tables, &mut notes)?;
@@ -146,8 +161,7 @@ fn set_up(
     network::configure(&net_config, &mut notes)?;
     sysctl::apply(&setup.node().sysctl)?;
     channel.send(&Reply::Ready { notes }, &[])?;
-    let programs = Programs::new(setup.node(), setup.nice, user_namespace, left);
-    Ok((signals, programs, net_config.v6))
+    Ok((signals, Programs::new(setup, user_namespace, left), net_config.v6))
 }
 
 fn become_init(setup: &InitSetup<'_>) -> io::Result<signal::Reader> {

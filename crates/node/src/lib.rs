@@ -2,7 +2,8 @@
 //! clean-up.
 //!
 //! Promises: a node's programs see a machine of their own on the network (devices, addresses,
-//! names, ports, processes) and the real file system; a set-up that fails says at which node, at
+//! names, ports, processes) and the real file system, or one of
+//! their own; a set-up that fails says at which node, at
 //! what and what to do; nothing outlives the process that called [`create`], however it ends.
 //! Refuses: reading or writing data packets; deciding when programs start or what their exit means.
 //!
@@ -63,10 +64,11 @@ pub use message::{
     ECHO_PATIENCE_NS, ExitStatus, Failure, Listener, MESSAGE_BYTES_MAX, MessageError, Probe,
     ProcessorWindow, ProgramBounds, ProgramUse, Reply, Request, Spawn,
 };
-pub use namespaces::{EnterError, Namespaces, enter, enter_for};
+pub use namespaces::{EnterError, Namespaces, enter, enter_for, enter_for_files};
 pub use netlink::NetlinkError;
 
 pub use net_config::FIRST_DEVICE;
 pub use net_config::edit::RouteEdit;
 
 pub use node_set::{CreateError, Node, NodeSet, Options, Recorded, create, sent_to};
+pub use node_set::{OwnRoot, OwnVolume};

@@ -153,9 +153,10 @@ pub struct Spawn {
     pub id: u64,
     /// The words of the command. A first word without a slash is looked up in `PATH`.
     pub argv: Vec<String>,
-    /// Variables on top of windtunnel's own environment; `WINDTUNNEL_NODE` is set anyway.
+    /// Variables on top of windtunnel's own environment, or of those of the node's own file system;
+    /// `WINDTUNNEL_NODE` is set anyway.
     pub env: BTreeMap<String, String>,
-    /// Working directory; `None`: windtunnel's own.
+    /// Working directory; `None`: windtunnel's own, or that of the node's own file system.
     pub cwd: Option<String>,
     /// Whether standard input is a terminal that is to control the program's session.
     pub terminal: bool,

@@ -11,10 +11,11 @@
 
 mod fabric;
 mod identity;
-mod subordinate;
+pub(crate) mod subordinate;
 
 use std::io;
 
+use windtunnel_image::{Ids, Range};
 use windtunnel_model::{Plan, plan};
 use windtunnel_sys::limits;
 use windtunnel_sys::namespace::{self, Flags, IdMap, IdRange, Target};
@@ -78,12 +79,24 @@ impl Namespaces {
     /// root of a node must not be able to undo what the node's init has set up, so
     /// the init stays outside of it. An ordinary user's programs that are not root need none:
     /// they have no rights to undo anything.
-    pub(crate) fn identities_inside(&self, node: &plan::Node) -> Option<IdMap> {
+    ///
+    /// `account` is the user that programs are to be. Without other identities to become, it is what the
+    /// only one there is called.
+    pub(crate) fn identities_inside(
+        &self,
+        node: &plan::Node,
+        account: Option<User>,
+    ) -> Option<IdMap> {
         let outside = self.identities.as_ref()?;
         // The kernel counts processes in each user namespace by itself.
-        let counted = node.user != plan::User::Root && node.demand.pids.is_some();
+        let counted = node.user == plan::User::Invoker && node.demand.pids.is_some();
         if self.invoker.uid == 0 || counted {
             return Some(identity::same(outside));
+        }
+        if let Some(account) = account.filter(|_| !self.has_other_users()) {
+            let only = |inside, outside| vec![IdRange { inside, outside, count: 1 }];
+            let users = only(account.uid, self.invoker.uid);
+            return Some(IdMap { users, groups: only(account.gid, self.invoker.gid) });
         }
         // The invoker comes first and is root, its subordinate identities follow.
         let root = |ranges: &[IdRange]| {
@@ -96,7 +109,31 @@ impl Namespaces {
             ranges.iter().map(range).collect()
         };
         let maps = IdMap { users: root(&outside.users), groups: root(&outside.groups) };
-        (node.user == plan::User::Root).then_some(maps)
+        (node.user != plan::User::Invoker).then_some(maps)
+    }
+
+    /// Whether programs can become other users than the one that they are started as.
+    #[must_use]
+    pub fn has_other_users(&self) -> bool {
+        self.invoker.uid == 0 || self.identities.as_ref().is_some_and(|maps| maps.users.len() > 1)
+    }
+
+    /// The owners that files of nodes can have.
+    #[must_use]
+    pub fn owners(&self) -> Ids {
+        if self.invoker.uid == 0 {
+            return Ids::Same;
+        }
+        let other = |ranges: &[IdRange]| {
+            ranges.get(1).map(|range| Range { first: range.inside, count: range.count })
+        };
+        let maps = self.identities.as_ref();
+        match maps.and_then(|maps| Some((other(&maps.users)?, other(&maps.groups)?))) {
+            Some((users, groups)) => {
+                Ids::Subordinate { own: (self.invoker.uid, self.invoker.gid), users, groups }
+            }
+            None => Ids::One,
+        }
     }
 
     /// How many descriptors the process may have open; `None`: no limit.
@@ -126,7 +163,15 @@ pub fn enter() -> Result<Namespaces, EnterError> {
 /// # Errors
 /// As of [`enter`].
 pub fn enter_for(plan: &Plan) -> Result<Namespaces, EnterError> {
-    leave(plan.nodes.iter().any(|node| node.user == plan::User::Root))
+    leave(plan.nodes.iter().any(|node| node.user == plan::User::Root || node.root.is_some()))
+}
+
+/// [`enter`] for work on the files of nodes, in which they can have the owners that nodes give them.
+///
+/// # Errors
+/// As of [`enter`].
+pub fn enter_for_files() -> Result<Namespaces, EnterError> {
+    leave(true)
 }
 
 /// `with_root`: programs of nodes may be root, and would like to know other users.

@@ -2,10 +2,11 @@
 
 mod error;
 mod files;
+mod own_root;
 mod spawn;
 mod tables;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
@@ -26,6 +27,7 @@ use crate::net_config::edit::RouteEdit;
 
 pub use error::CreateError;
 pub(crate) use files::NodeFiles;
+pub use own_root::{OwnRoot, OwnVolume};
 pub(crate) use tables::TableLimits;
 
 /// How nodes are made.
@@ -56,6 +58,8 @@ pub struct Options {
     pub here: Option<Vec<bool>>,
     /// By what programs leave records and declarations; `None`: they do not.
     pub recorded: Option<Recorded>,
+    /// The files of nodes that have a file system of their own.
+    pub roots: BTreeMap<NodeId, OwnRoot>,
 }
 
 /// By what the programs of a node leave records and declarations: files in memory, at the same place
@@ -130,6 +134,7 @@ impl Options {
             diagnosed: false,
             here: None,
             recorded: None,
+            roots: BTreeMap::new(),
         }
     }
 

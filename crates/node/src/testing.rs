@@ -44,6 +44,7 @@ fn node(name: &str, interfaces: Vec<Interface>) -> Node {
         forward: false,
         user: User::Invoker,
         private: false,
+        root: None,
         sysctl: std::collections::BTreeMap::new(),
         pin: None,
         demand: Default::default(),

@@ -69,7 +69,19 @@ impl Report {
     /// # Errors
     /// If a folder is not one of a run, or cannot be read.
     pub fn of(groups: &[RunGroup], options: &Options) -> Result<Report, ReportError> {
-        let mut document = Document::of(groups, options)?;
+        Report::with_progress(groups, options, &mut |_, _| ())
+    }
+
+    /// The same; `progress` is called with how many runs have been read, and of how many.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub fn with_progress(
+        groups: &[RunGroup],
+        options: &Options,
+        progress: &mut dyn FnMut(usize, usize),
+    ) -> Result<Report, ReportError> {
+        let mut document = Document::with_progress(groups, options, progress)?;
         let page = fit::page(&mut document, options.page_bytes_max);
         Ok(Report { document, page })
     }
@@ -81,6 +93,15 @@ impl Document {
     /// # Errors
     /// Likewise.
     pub fn of(groups: &[RunGroup], options: &Options) -> Result<Document, ReportError> {
+        Document::with_progress(groups, options, &mut |_, _| ())
+    }
+
+    /// The same, with progress.
+    fn with_progress(
+        groups: &[RunGroup],
+        options: &Options,
+        progress: &mut dyn FnMut(usize, usize),
+    ) -> Result<Document, ReportError> {
         let count: usize = groups.iter().map(|group| group.runs.len()).sum();
         let cells_max = options.page_bytes_max / count.max(1) / CELL_BYTES_MIN;
         let (mut runs, mut facts): (Vec<Run>, Vec<Facts>) = (Vec::new(), Vec::new());
@@ -93,6 +114,7 @@ impl Document {
                 };
                 runs.push(Run { group: index, label, ..run });
                 facts.push(fact);
+                progress(runs.len(), count);
             }
         }
         name_apart(&mut runs);

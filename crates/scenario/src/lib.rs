@@ -101,6 +101,9 @@ pub struct Loaded {
     /// [`Node::group`](windtunnel_model::plan::Node::group), in the order of the node's
     /// programs.
     pub programs: BTreeMap<String, Vec<WrittenProgram>>,
+    /// Where the file systems of nodes with one of their own are written, by
+    /// [`Node::group`](windtunnel_model::plan::Node::group). Images have not been looked at.
+    pub roots: BTreeMap<String, Place>,
 }
 
 /// Where a program is written in the file.
@@ -165,8 +168,8 @@ pub fn load_instead(
     let text = String::from_utf8_lossy(bytes);
     let mut found = Diagnostics::of(&text);
     match read(&mut found, source, files, instead) {
-        Some(resolve::Resolved { plan, described, programs }) if found.is_clean() => {
-            Ok(Loaded { plan, notices: found.notices, described, programs })
+        Some(resolve::Resolved { plan, described, programs, roots }) if found.is_clean() => {
+            Ok(Loaded { plan, notices: found.notices, described, programs, roots })
         }
         _ => Err(found.into_errors(source.name, &text)),
     }

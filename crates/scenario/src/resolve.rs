@@ -21,6 +21,7 @@ mod order;
 mod reach;
 mod record;
 mod reserve;
+mod root;
 mod route;
 mod service;
 mod share;
@@ -44,6 +45,8 @@ pub(crate) struct Resolved {
     pub(crate) described: Vec<(LinkId, String)>,
     /// See [`crate::Loaded::programs`].
     pub(crate) programs: BTreeMap<String, Vec<WrittenProgram>>,
+    /// See [`crate::Loaded::roots`].
+    pub(crate) roots: BTreeMap<String, Place>,
 }
 
 /// What `draft` comes to, or `None` with mistakes in `found`.
@@ -78,7 +81,12 @@ pub(crate) fn resolve(
     stage(found)?;
     reach::check(found, draft, &plan);
     stage(found)?;
-    Some(Resolved { plan, described: directory.origins, programs: node::written(draft) })
+    Some(Resolved {
+        plan,
+        described: directory.origins,
+        programs: node::written(draft),
+        roots: root::written(draft),
+    })
 }
 
 /// The events that `drafts` come to in a run of `plan` that has got to `now`, with `absent` outside

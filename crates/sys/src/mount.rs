@@ -4,7 +4,8 @@
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::CWD;
 use rustix::mount::{
@@ -51,13 +52,21 @@ pub fn bind(source: impl AsRef<Path>, target: impl AsRef<Path>, access: Access) 
     // With what is mounted below: a user namespace may not uncover what mounts hide.
     rustix::mount::mount_bind_recursive(source.as_ref(), target.as_ref())?;
     if access == Access::ReadOnly {
-        // A user namespace may not clear the flags that the mount has from outside, so they
-        // have to be said again.
-        let kept = flags_of(target.as_ref())?;
-        let flags = MountFlags::BIND | MountFlags::RDONLY | kept;
-        rustix::mount::mount_remount(target.as_ref(), flags, c"")?;
+        make_read_only(target)?;
     }
     Ok(())
+}
+
+/// Has a mount of [`bind`] only be read.
+///
+/// # Errors
+/// `EPERM` without `CAP_SYS_ADMIN`, `EINVAL` when `target` is not a mount point.
+pub fn make_read_only(target: impl AsRef<Path>) -> io::Result<()> {
+    // A user namespace may not clear the flags that the mount has from outside, so they have to be
+    // said again.
+    let kept = flags_of(target.as_ref())?;
+    let flags = MountFlags::BIND | MountFlags::RDONLY | kept;
+    Ok(rustix::mount::mount_remount(target.as_ref(), flags, c"")?)
 }
 
 /// Mounts the process file system of the caller's PID namespace.
@@ -103,6 +112,64 @@ pub fn copy(tree: impl AsRef<Path>) -> io::Result<OwnedFd> {
 pub fn attach(tree: impl AsFd, target: impl AsRef<Path>) -> io::Result<()> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
     Ok(rustix::mount::move_mount(tree.as_fd(), "", CWD, target.as_ref(), flags)?)
+}
+
+/// Shows the folders of `lower`, the topmost first, as one tree at `target`; what is changed goes to the
+/// folder `upper`, with the empty folder `work` beside it on the same file system. Relative folders of
+/// `lower` start at `base`. Source: the kernel's Documentation/filesystems/overlayfs.rst.
+///
+/// The calling process has `base` as its working folder afterwards.
+///
+/// # Errors
+/// `EPERM` before Linux 5.11 in a user namespace, `EINVAL` where the file system of `upper` cannot be
+/// one, `E2BIG` if the names are longer than a page together.
+pub fn overlay(
+    target: impl AsRef<Path>,
+    base: &Path,
+    lower: &[PathBuf],
+    upper: &Path,
+    work: &Path,
+) -> io::Result<()> {
+    let mut options = b"userxattr,lowerdir=".to_vec();
+    for (position, folder) in lower.iter().enumerate() {
+        if position > 0 {
+            options.push(b':');
+        }
+        options.extend(escaped(folder));
+    }
+    for (key, folder) in [(&b",upperdir="[..], upper), (b",workdir=", work)] {
+        options.extend(key);
+        options.extend(escaped(folder));
+    }
+    if options.len() >= OPTIONS_BYTES_MAX {
+        return Err(io::Error::from_raw_os_error(libc::E2BIG));
+    }
+    rustix::process::chdir(base)?;
+    let options = CString::new(options)?;
+    Ok(rustix::mount::mount(c"overlay", target.as_ref(), c"overlay", MountFlags::NODEV, &*options)?)
+}
+
+/// A path in the options of overlayfs.
+fn escaped(path: &Path) -> Vec<u8> {
+    let bytes = path.as_os_str().as_bytes().iter();
+    let special = |byte: u8| matches!(byte, b'\\' | b',' | b':');
+    bytes.flat_map(|byte| special(*byte).then_some(b'\\').into_iter().chain([*byte])).collect()
+}
+
+/// mount(2): the options have a page.
+const OPTIONS_BYTES_MAX: usize = 4096;
+
+/// Makes the mount at `root` the root of the calling process's mount namespace, and takes the old one
+/// away. The working folder is the new root afterwards. Source: pivot_root(2), "pivot_root(".", ".")".
+///
+/// # Errors
+/// `EINVAL` if `root` is not a mount point, or mounts propagate.
+pub fn pivot(root: impl AsRef<Path>) -> io::Result<()> {
+    rustix::process::chdir(root.as_ref())?;
+    rustix::process::pivot_root(".", ".")?;
+    // The old root is on top of the new one now.
+    rustix::mount::unmount(".", UnmountFlags::DETACH)?;
+    Ok(rustix::process::chdir("/")?)
 }
 
 /// Takes a mount away at once for new lookups; open files keep it alive.

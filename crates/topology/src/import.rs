@@ -1,6 +1,7 @@
 //! Networks from other tools' files.
 
 mod attach;
+mod compose;
 mod containerlab;
 mod csv;
 mod decimal;
@@ -19,7 +20,7 @@ mod xml;
 mod zoo;
 
 use windtunnel_model::Span;
-use windtunnel_scenario::Mistake;
+use windtunnel_scenario::{Mistake, yaml};
 
 use crate::topology::{Note, Topology};
 use input::Input;
@@ -53,6 +54,8 @@ pub enum Format {
     Kollaps,
     /// containerlab's YAML.
     Containerlab,
+    /// A compose file of Docker or Podman.
+    Compose,
     /// A list of edges as CSV.
     Csv,
 }
@@ -142,6 +145,7 @@ pub fn import(
         Format::ModelNet => modelnet::convert(&input, options)?,
         Format::Kollaps => kollaps::convert(&input, options)?,
         Format::Containerlab => containerlab::convert(&input, options)?,
+        Format::Compose => compose::convert(&input, options)?,
         Format::Csv => zoo::convert(&input, &csv::read(&input)?, options)?,
     };
     let file = original.name.rsplit('/').next().unwrap_or(original.name);
@@ -169,6 +173,7 @@ impl Format {
             Format::ModelNet => "ModelNet XML",
             Format::Kollaps => "Kollaps XML",
             Format::Containerlab => "containerlab YAML",
+            Format::Compose => "compose YAML",
             Format::Csv => "CSV of edges",
         }
     }
@@ -201,6 +206,9 @@ fn detect(input: &Input<'_>) -> Result<Format, Mistake> {
     if has_key("topology") {
         return Ok(Format::Containerlab);
     }
+    if has_key("services") {
+        return Ok(Format::Compose);
+    }
     let is_gml = gml::looks_like_gml(&input.text);
     if is_gml {
         let graph = gml::read(input)?;
@@ -210,21 +218,27 @@ fn detect(input: &Input<'_>) -> Result<Format, Mistake> {
         return Ok(Format::Csv);
     }
     let message = "this is not a known format";
-    let hint = "GraphML, GML, Shadow's GML, ModelNet XML, Kollaps XML, containerlab YAML and CSV of \
-                edges are read; --format says which it is meant to be";
+    let hint = "GraphML, GML, Shadow's GML, ModelNet XML, Kollaps XML, containerlab YAML, compose \
+                YAML and CSV of edges are read; --format says which it is meant to be";
     Err(input.mistake_with_hint(0, 1, message, hint))
+}
+
+/// The value of a key of a map in YAML.
+fn find<'v>(keys: &'v [(yaml::Key, yaml::Value)], name: &str) -> Option<&'v yaml::Value> {
+    keys.iter().find(|(key, _)| key.text == name).map(|(_, value)| value)
 }
 
 /// Feeds arbitrary bytes to every importer; none must panic, and what is imported must be writable.
 #[doc(hidden)]
 pub fn fuzz_one(bytes: &[u8]) {
-    const FORMATS: [Format; 7] = [
+    const FORMATS: [Format; 8] = [
         Format::GraphMl,
         Format::Gml,
         Format::Shadow,
         Format::ModelNet,
         Format::Kollaps,
         Format::Containerlab,
+        Format::Compose,
         Format::Csv,
     ];
     let original = Original { name: "fuzz", text: bytes, default_name: "fuzz" };

@@ -23,6 +23,8 @@ pub struct Topology {
     pub nodes: Vec<Node>,
     /// Routers.
     pub routers: Vec<Router>,
+    /// Names of LANs.
+    pub lans: Vec<String>,
     /// Links.
     pub links: Vec<Link>,
     /// Changes at times.
@@ -49,6 +51,8 @@ pub struct Node {
     pub run: Option<String>,
     /// Its command starts no earlier than this after the run began.
     pub start: Span,
+    /// Further keys of the scenario file with their values in YAML.
+    pub more: Vec<(&'static str, String)>,
     /// What it is called elsewhere, where that is not its name.
     pub comment: Option<String>,
 }

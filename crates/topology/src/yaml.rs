@@ -1,5 +1,6 @@
 //! The scenario file of a topology: stable, one thing a line, what was assumed at the top.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use windtunnel_model::{Probability, Span};
@@ -36,6 +37,9 @@ impl Topology {
         }
         if !self.routers.is_empty() {
             routers(&mut text, &self.routers);
+        }
+        if !self.lans.is_empty() {
+            let _ = writeln!(text, "lans: {}", names_of(&self.lans));
         }
         if !self.links.is_empty() {
             text.push_str("links:\n");
@@ -130,6 +134,7 @@ fn node_entry(node: &Node) -> String {
     if node.run.is_some() && !node.start.is_zero() {
         keys.push(format!("start: {}", node.start));
     }
+    keys.extend(node.more.iter().map(|(key, value)| format!("{key}: {value}")));
     format!("{}: {{{}}}", quoted(&node.name), keys.join(", "))
 }
 
@@ -200,10 +205,23 @@ fn event_entry(event: &Event) -> String {
 fn names(names: &[String]) -> String {
     match names {
         [one] => quoted(one),
-        many => {
-            format!("[{}]", many.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", "))
-        }
+        many => names_of(many),
     }
+}
+
+fn names_of(names: &[String]) -> String {
+    format!("[{}]", names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", "))
+}
+
+/// A list of texts.
+pub(crate) fn list_of(texts: &[String]) -> String {
+    format!("[{}]", texts.iter().map(|text| text_of(text)).collect::<Vec<_>>().join(", "))
+}
+
+/// A map of texts.
+pub(crate) fn map_of(pairs: &BTreeMap<String, String>) -> String {
+    let pair = |(key, value): (&String, &String)| format!("{}: {}", text_of(key), text_of(value));
+    format!("{{{}}}", pairs.iter().map(pair).collect::<Vec<_>>().join(", "))
 }
 
 /// One entry of a map or list, with a comment behind it.
@@ -257,7 +275,7 @@ fn quoted(name: &str) -> String {
 }
 
 /// A text in double quotes (YAML 1.2, 5.7).
-fn text_of(text: &str) -> String {
+pub(crate) fn text_of(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {
         match c {

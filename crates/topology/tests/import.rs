@@ -1,6 +1,8 @@
 //! What other tools' files mean, and what is said about the rest.
 
 mod common;
+#[path = "import/compose.rs"]
+mod compose;
 #[path = "import/emulators.rs"]
 mod emulators;
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         edit,
         generate,
         hosts,
+        images,
         import_file,
         init,
         keygen,
@@ -139,6 +140,7 @@ __all__ = [
     "edit",
     "generate",
     "hosts",
+    "images",
     "import_file",
     "init",
     "keygen",
@@ -158,8 +160,8 @@ __all__ = [
 _HOMES = {
     "command": "Completed DEVNULL PIPE Process STDOUT",
     "commands": (
-        "across agent attach_cluster completions doctor edit generate hosts import_file init "
-        "keygen limit limits manual record_command reserve schema set_limit verbs"
+        "across agent attach_cluster completions doctor edit generate hosts images import_file "
+        "init keygen limit limits manual record_command reserve schema set_limit verbs"
     ),
     "errors": (
         "CommandFailed CommandNotRun ControlError ExpectationFailed InternalError MachineError "

@@ -43,6 +43,7 @@ verbs: dict[str, str] = {
     "agent": "agent",
     "hosts": "hosts",
     "attach": "attach_cluster",
+    "images": "images",
     "doctor": "doctor",
     "completions": "completions",
     "manual": "manual",
@@ -153,6 +154,11 @@ def doctor() -> dict[str, Any]:
     import json
 
     return cast("dict[str, Any]", json.loads(done.stdout))
+
+
+def images(*, clear: bool = False) -> dict[str, Any]:
+    """The layers of images in the cache; `clear` removes those that no run uses."""
+    return cast("dict[str, Any]", program.ask("images", clear=clear))
 
 
 def keygen(path: Optional[PathLike] = None) -> dict[str, Any]:

@@ -337,6 +337,7 @@ Node = TypedDict(
         "address": "OneOrTwo",
         "after": "Names",
         "allow": "Names",
+        "args": "Sequence[str]",
         "count": "int",
         "cpu": "Processors",
         "cwd": "str",
@@ -344,6 +345,8 @@ Node = TypedDict(
         "disk": "DiskShares",
         "env": "Mapping[str, Word]",
         "forward": "bool",
+        "image": "str",
+        "keep-files": "bool",
         "memory": "MemorySizes",
         "open-files": "int",
         "pids": "int",
@@ -355,11 +358,13 @@ Node = TypedDict(
         "receive-queue": "Queue",
         "replay": "str",
         "restart": "Restart",
+        "root": "str",
         "run": "Run",
         "send": "PlainRate",
         "start": "Time",
         "sysctl": "Mapping[str, Word]",
         "user": "User",
+        "volumes": "Names",
     },
     total=False,
 )
@@ -382,7 +387,7 @@ NodeDefaults = TypedDict(
         "send": "PlainRate",
         "start": "Time",
         "sysctl": "Mapping[str, Word]",
-        "user": "User",
+        "user": "CommonAccount",
     },
     total=False,
 )
@@ -625,6 +630,7 @@ Wf2q = TypedDict(
 )
 Probability = str
 Amount = Union[Probability, int]
+CommonAccount = Literal["invoker", "root"]
 Count = Union[CountBounds, int]
 DisciplineName = Literal["drop-tail", "drop-head", "codel", "red", "pie", "pi2", "fq-codel", "fair", "wf2q"]
 Discipline = Union[DisciplineForm, DisciplineName]
@@ -692,7 +698,7 @@ TimeOrEnd = str
 TimeOrNever = str
 TraceFile = Union[TraceForm, str]
 TraceMode = Literal["hold", "interpolate"]
-User = Literal["invoker", "root"]
+User = Literal["invoker", "root", "image"]
 Verb = Literal["kill", "stop", "pause", "resume", "restart"]
 
 
@@ -712,6 +718,8 @@ class NodeKeys(TypedDict, total=False):
     """Of the node `internet`: what of the outside may be reached, such as `[192.0.2.0/24:443,
     dns]`: addresses, each perhaps with a prefix and a port (or ports, `80-90`), and `dns` for
     names. Without a port, ICMP echo is included. Default: all."""
+    args: Sequence[str]
+    """Words for the entry point of the image, in place of the image's own."""
     count: int
     """Make so many nodes of this one, called `name-1`, `name-2` …; `name` then is their group."""
     cpu: Processors
@@ -721,17 +729,27 @@ class NodeKeys(TypedDict, total=False):
     much must be free on the machine, beside what this user's other runs have reserved there. A map
     says one of these by itself. Of `count` nodes, each has so much."""
     cwd: str
-    """Working folder; a relative one starts at the file's folder. Default: the file's folder."""
+    """Working folder; a relative one starts at the file's folder. Default: the file's folder. In a
+    node with files of its own (`root`, `image`), it is a folder there; default: the image's, or
+    `/`."""
     daemon: bool
     """Whether the run may end while this still runs; default false."""
     disk: DiskShares
     """What it may read of each disk at most, and what it may write, a node with all its programs
     together; a map says that and a weight. Needs control groups of version 2."""
     env: Mapping[str, Word]
-    """Environment variables on top of windtunnel's own environment."""
+    """Environment variables on top of windtunnel's own environment; in a node with files of its
+    own, on top of the image's."""
     forward: bool
     """Whether the node passes packets on between its interfaces, so that routes may lead through
     it; default false."""
+    image: str
+    """An image of OCI or Docker whose files the node has as its own: a folder (an OCI layout), or
+    a tar file of one, or of `docker save` or `podman save`; `FILE#NAME` is one of several in a
+    file. Without `run`, the node runs the image's own command. A relative path starts at the
+    file's folder."""
+    keep_files: bool
+    """Whether what the node writes into its own files stays in the run folder; default false."""
     memory: MemorySizes
     """Memory that it may use, a node with all its programs together. What needs more is ended, and
     nothing else. So much must be free on the machine, in the same way; a map says one of these by
@@ -771,6 +789,10 @@ class NodeKeys(TypedDict, total=False):
     restart: Restart
     """Whether it is started again after it exited: `never` (default, or `false`), `on-failure`, or
     `always` (or `true`)."""
+    root: str
+    """A folder whose files the node has as its own, instead of the machine's. What it writes there
+    is its own, and gone at the end; the folder stays as it is. A relative path starts at the
+    file's folder."""
     send: PlainRate
     """What it may send at most, such as `1MB/s`, counted as the `rate` of its link counts. It must
     have one link."""
@@ -779,8 +801,14 @@ class NodeKeys(TypedDict, total=False):
     sysctl: Mapping[str, Word]
     """Settings of its network namespace, such as `net.ipv4.tcp_sack: 0`."""
     user: User
-    """The user that its programs run as: `invoker` (default), or `root` of the node, which may
-    configure its network."""
+    """The user that its programs run as: `invoker` (default), `root` of the node, which may
+    configure its network, or `image` (default with `image`): the user that the image names, or
+    root."""
+    volumes: Names
+    """Files from outside that a node with `root` or `image` has: `SOURCE:/TARGET`, with `:ro`
+    behind it where the node must not write. A source with a `/` is a file or folder of the
+    machine; one without is the name of a folder of the run, which all nodes that name it share,
+    and which is gone at the end."""
 
 
 class LinkKeys(TypedDict, total=False):
@@ -1116,14 +1144,17 @@ class NodeDefaultKeys(TypedDict, total=False):
     much must be free on the machine, beside what this user's other runs have reserved there. A map
     says one of these by itself. Of `count` nodes, each has so much."""
     cwd: str
-    """Working folder; a relative one starts at the file's folder. Default: the file's folder."""
+    """Working folder; a relative one starts at the file's folder. Default: the file's folder. In a
+    node with files of its own (`root`, `image`), it is a folder there; default: the image's, or
+    `/`."""
     daemon: bool
     """Whether the run may end while this still runs; default false."""
     disk: DiskShares
     """What it may read of each disk at most, and what it may write, a node with all its programs
     together; a map says that and a weight. Needs control groups of version 2."""
     env: Mapping[str, Word]
-    """Environment variables on top of windtunnel's own environment."""
+    """Environment variables on top of windtunnel's own environment; in a node with files of its
+    own, on top of the image's."""
     forward: bool
     """Whether nodes pass packets on between their interfaces; default false."""
     memory: MemorySizes
@@ -1153,7 +1184,7 @@ class NodeDefaultKeys(TypedDict, total=False):
     """It starts no earlier than this after the run began; default 0s."""
     sysctl: Mapping[str, Word]
     """Settings of the nodes' network namespaces, such as `net.ipv4.tcp_sack: 0`."""
-    user: User
+    user: CommonAccount
     """The user that programs run as: `invoker` (default) or `root` of the node."""
 
 

@@ -4,6 +4,7 @@
 //! pager) never holds up the run: what does not fit into its channel is not shown, and counted. The
 //! thread starts when the network is up, because setting it up needs a process with one thread.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -18,6 +19,7 @@ use windtunnel_host::{Notice, Observer};
 use windtunnel_model::{Plan, Span};
 use windtunnel_trace::event::{Event, EventKind};
 
+use crate::progress::{Progress, Unit};
 use crate::render::overload::Overloads;
 use crate::render::{event, paint, quantity};
 
@@ -38,12 +40,21 @@ pub(crate) struct Display {
 #[derive(Debug)]
 pub(crate) struct Face {
     bar: ProgressBar,
+    /// Of what happens before the run.
+    steps: Mutex<BTreeMap<Step, Progress>>,
     manner: Display,
     width: usize,
     duration: Option<Span>,
     writer: Mutex<Option<Writer>>,
     unshown: AtomicU64,
     overloads: Mutex<Overloads>,
+}
+
+/// What happens before the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Step {
+    Unpacking,
+    Setup,
 }
 
 #[derive(Debug)]
@@ -78,6 +89,7 @@ impl Face {
         });
         Face {
             bar,
+            steps: Mutex::new(BTreeMap::new()),
             manner,
             width: width.max().unwrap_or(0).min(SOURCE_WIDTH_MAX),
             duration: plan.duration,
@@ -149,6 +161,19 @@ impl Face {
         self.overloads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A bar that goes away when the step is done.
+    fn step(&self, step: Step, done: u64, total: u64) {
+        let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = || match step {
+            Step::Unpacking => Progress::new("unpacking images", Unit::Bytes, self.manner.quiet),
+            Step::Setup => Progress::new("setting up nodes", Unit::Things, self.manner.quiet),
+        };
+        steps.entry(step).or_insert_with(new).set(done, total);
+        if done >= total {
+            steps.remove(&step);
+        }
+    }
+
     fn progress(&self, elapsed: Span, running: usize) -> String {
         let elapsed = elapsed.as_nanos() / 1_000_000_000;
         let of = self.duration.map(|all| format!(" of {}", quantity::span(all)));
@@ -165,9 +190,10 @@ impl Observer for Face {
         match notice {
             // Here there is no thread yet, and nothing to hold up.
             Notice::Setup { done, total } => {
-                self.bar.set_message(format!("setting up nodes: {done} of {total}"));
-                self.bar.tick();
+                let number = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+                self.step(Step::Setup, number(*done), number(*total));
             }
+            Notice::Unpacking { done, total } => self.step(Step::Unpacking, *done, *total),
             Notice::Measuring { paths } => {
                 let noun = if *paths == 1 { "path" } else { "paths" };
                 self.show(Line::Progress(format!("measuring {paths} {noun}")));

@@ -15,12 +15,13 @@ use crate::arguments::{self, node_command};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{self, Destination};
+use crate::progress::{Progress, Unit};
 use crate::verb::Outcome;
 
 /// Write the scenario of a network that another tool's file describes
 ///
 /// Reads GraphML and GML of the Internet Topology Zoo, Shadow's GML, ModelNet's XML, Kollaps' XML,
-/// containerlab's YAML and lists of edges as CSV. The scenario goes to standard output.
+/// containerlab's YAML, compose files and lists of edges as CSV. The scenario goes to standard output.
 /// Assumptions, and elements that could not be carried over, are listed on standard error and in
 /// comments at the head of the scenario.
 #[derive(Debug, clap::Args)]
@@ -67,6 +68,8 @@ enum Format {
     Kollaps,
     /// containerlab's YAML
     Containerlab,
+    /// A compose file of Docker or Podman
+    Compose,
     /// A list of edges as CSV
     Csv,
 }
@@ -126,7 +129,10 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         run: arguments.run.clone(),
         latency: arguments.latency,
     };
+    let mut progress = Progress::new("importing", Unit::Things, arguments.answer.json);
+    progress.set(0, STEPS);
     let (format, topology) = windtunnel_topology::import(&original, &options).map_err(refused)?;
+    progress.set(1, STEPS);
     if !arguments.answer.json {
         print_notes(&topology);
     }
@@ -142,7 +148,9 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         default_name: "imported",
         base_dir: "/",
     };
+    progress.set(2, STEPS);
     windtunnel_scenario::load(&source)?;
+    drop(progress);
     let destination = &arguments.destination;
     destination.write(&yaml)?;
     if arguments.answer.json {
@@ -154,6 +162,9 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     Ok(Exit::Fine.code())
 }
 
+/// Reading the file, writing the scenario, and reading that.
+const STEPS: u64 = 3;
+
 impl Format {
     fn known(self) -> windtunnel_topology::Format {
         match self {
@@ -163,6 +174,7 @@ impl Format {
             Format::Modelnet => windtunnel_topology::Format::ModelNet,
             Format::Kollaps => windtunnel_topology::Format::Kollaps,
             Format::Containerlab => windtunnel_topology::Format::Containerlab,
+            Format::Compose => windtunnel_topology::Format::Compose,
             Format::Csv => windtunnel_topology::Format::Csv,
         }
     }

@@ -9,6 +9,7 @@ use crate::arguments::Format;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
+use crate::progress::{Progress, Unit};
 use crate::render::quantity::bytes;
 use crate::verb::Outcome;
 
@@ -75,7 +76,13 @@ pub(crate) fn write_into(folder: &Path) -> Result<(), Failure> {
 }
 
 fn report(runs: &[PathBuf], options: &Options) -> Result<Report, Failure> {
-    let made = groups(runs).and_then(|groups| Report::of(&groups, options));
+    let mut bar = Progress::new("reading runs", Unit::Things, false);
+    let mut progress = |done: usize, total: usize| {
+        let number = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+        bar.set(number(done), number(total));
+    };
+    let made =
+        groups(runs).and_then(|groups| Report::with_progress(&groups, options, &mut progress));
     made.map_err(|error| failure(&error))
 }
 

@@ -22,6 +22,11 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         return exec::command(&arguments.node, &arguments.shell, &arguments.place);
     }
     let usual = std::env::var_os("SHELL").filter(|shell| !shell.is_empty());
-    let shell = usual.unwrap_or_else(|| OsString::from("/bin/sh"));
-    exec::command(&arguments.node, &[shell], &arguments.place)
+    // A node with a file system of its own may lack the user's shell.
+    let words = usual.map(|shell| ["/bin/sh".into(), "-c".into(), EITHER.into(), shell].to_vec());
+    let words = words.unwrap_or_else(|| vec!["/bin/sh".into()]);
+    exec::command(&arguments.node, &words, &arguments.place)
 }
+
+/// Becomes the shell that is named behind it, or else the one that every system has.
+const EITHER: &str = r#"command -v "$0" >/dev/null && exec "$0"; exec /bin/sh"#;

@@ -4,6 +4,8 @@
 pub(crate) mod evidence;
 #[path = "support/guest.rs"]
 pub(crate) mod guest;
+#[path = "support/image.rs"]
+pub(crate) mod image;
 #[path = "support/lab.rs"]
 mod lab;
 #[path = "support/live.rs"]

@@ -73,20 +73,23 @@ impl Launcher {
     }
 
     /// Gives a command what programs without settings of their own have: the folder in which they
-    /// start, and their variables.
-    pub(super) fn complete(&self, cx: &Context, command: &mut Spawn) {
+    /// start, and their variables. Neither is of use in a file system of the node's own.
+    pub(super) fn complete(&self, cx: &Context, node: usize, command: &mut Spawn) {
+        if cx.plan.nodes[node].root.is_some() {
+            return;
+        }
         let run = cx.folder.path().to_string_lossy().into_owned();
         command.env.insert("WINDTUNNEL_RUN".into(), run);
-        command.cwd = Some(self.base_dir.to_string_lossy().into_owned());
+        let base = || self.base_dir.to_string_lossy().into_owned();
+        command.cwd.get_or_insert_with(base);
     }
 
     fn order(&self, cx: &Context, (key, spawn): (ProgramKey, u64), spec: &Program) -> Spawn {
-        let mut env = spec.env.clone();
-        env.insert("WINDTUNNEL_RUN".into(), cx.folder.path().to_string_lossy().into_owned());
-        let base = || self.base_dir.to_string_lossy().into_owned();
-        let cwd = Some(spec.cwd.clone().unwrap_or_else(base));
-        let program = Some(key.program);
-        Spawn { id: spawn, argv: spec.argv.clone(), env, cwd, terminal: false, program }
+        let (env, cwd, program) = (spec.env.clone(), spec.cwd.clone(), Some(key.program));
+        let argv = spec.argv.clone();
+        let mut order = Spawn { id: spawn, argv, env, cwd, terminal: false, program };
+        self.complete(cx, key.node, &mut order);
+        order
     }
 
     /// Makes a pipe whose reading end the output thread carries; returns the writing end.

@@ -184,8 +184,10 @@ impl Live {
         if self.connections.command_of(id).is_some() {
             return Err("this connection already runs a command".to_owned().into());
         }
-        let run = self.cx.folder.path().to_string_lossy().into_owned();
-        spawn.env.entry("WINDTUNNEL_RUN".to_owned()).or_insert(run);
+        if self.cx.plan.nodes[node].root.is_none() {
+            let run = self.cx.folder.path().to_string_lossy().into_owned();
+            spawn.env.entry("WINDTUNNEL_RUN".to_owned()).or_insert(run);
+        }
         let argv = spawn.argv.clone();
         let descriptors = [input.as_fd(), output.as_fd(), error.as_fd()];
         self.cx.nodes.send(node, &NodeRequest::Spawn(spawn), &descriptors)?;

@@ -239,7 +239,7 @@ impl Live {
             return self.cx.nodes.send(node.index(), request, &[]);
         };
         let mut command = command.clone();
-        self.programs.launcher.complete(&self.cx, &mut command);
+        self.programs.launcher.complete(&self.cx, node.index(), &mut command);
         let request = &Request::Spawn(command);
         let null = File::options().read(true).write(true).open("/dev/null");
         let null = null.map_err(|error| format!("cannot open /dev/null: {error}"))?;

@@ -36,6 +36,7 @@ fn supervisor(programs: Vec<Program>) -> Supervisor {
         forward: false,
         user: User::Invoker,
         private: false,
+        root: None,
         sysctl: BTreeMap::new(),
         pin: None,
         demand: Default::default(),

@@ -14,7 +14,7 @@ use crate::time::Span;
 /// One program of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
-    /// Words of the command, at least one.
+    /// Words of the command, at least one; none before an image has been looked at: its own command.
     pub argv: Vec<String>,
     /// Whether the run goes on without it and ends it.
     pub daemon: bool,
@@ -89,4 +89,6 @@ pub enum User {
     Invoker,
     /// Root of the node's own user namespace: may configure its network, owns nothing else.
     Root,
+    /// The user that the node's image names, or root if it names none.
+    Image,
 }

@@ -4,7 +4,7 @@ use alloc::borrow::ToOwned;
 use alloc::format;
 
 use crate::name;
-use crate::plan::{Node, Plan, Program, Ready};
+use crate::plan::{Node, Plan, Program, Ready, Root, RootSource, User, Volume, VolumeSource};
 
 use super::{Invalid, Validate, ensure, shown};
 
@@ -15,7 +15,8 @@ pub(super) fn validate(plan: &Plan, node: &Node) -> Result<(), Invalid> {
         .and_then(|()| node.sysctl.iter().try_for_each(|(key, value)| setting(key, value)))
         .and_then(|()| node.demand.validate())
         .and_then(|()| internet(plan, node))
-        .and_then(|()| node.programs.iter().try_for_each(|it| program(plan, it)))
+        .and_then(|()| root(node))
+        .and_then(|()| node.programs.iter().try_for_each(|it| program(plan, node, it)))
         .map_err(named)
 }
 
@@ -36,8 +37,47 @@ fn setting(key: &str, value: &str) -> Result<(), Invalid> {
     })
 }
 
-fn program(plan: &Plan, program: &Program) -> Result<(), Invalid> {
-    let command = program.argv.first().is_some_and(|word| !word.is_empty());
+/// A file system of its own.
+fn root(node: &Node) -> Result<(), Invalid> {
+    let is_path = |path: &str| path.starts_with('/') && is_text(path);
+    let Some(root) = &node.root else {
+        let of_image = node.user == User::Image;
+        return ensure(!of_image, || {
+            "its user is that of an image that it does not have".to_owned()
+        });
+    };
+    let source = match &root.source {
+        RootSource::Folder(path) => is_path(path) && node.user != User::Image,
+        RootSource::Image { path, digest, .. } => {
+            let digest = digest.as_deref();
+            let is_digest =
+                |text: &str| text.strip_prefix("sha256:").is_some_and(|hex| hex.len() == 64);
+            is_path(path) && digest.is_none_or(is_digest)
+        }
+    };
+    ensure(source, || "its file system cannot be found by what is said of it".to_owned())?;
+    ensure(root.cwd.as_deref().is_none_or(is_path), || {
+        "the folder of its image is not an absolute path".to_owned()
+    })?;
+    ensure(root.env.iter().all(|(key, value)| is_variable(key) && is_text(value)), || {
+        "its image has a variable whose name or value cannot be one".to_owned()
+    })?;
+    let volume = |volume: &Volume| {
+        let source = match &volume.source {
+            VolumeSource::Path(path) => is_path(path),
+            VolumeSource::Named(name) => Root::is_volume_name(name),
+        };
+        source && Root::is_target(&volume.target)
+    };
+    ensure(root.volumes.iter().all(volume), || "it has a volume that cannot be one".to_owned())
+}
+
+fn program(plan: &Plan, node: &Node, program: &Program) -> Result<(), Invalid> {
+    let of_image = node.root.as_ref().is_some_and(Root::is_unread_image);
+    let command = match program.argv.first() {
+        Some(word) => !word.is_empty(),
+        None => of_image,
+    };
     ensure(command && program.argv.iter().all(|word| is_text(word)), || {
         "a program has no command".to_owned()
     })?;

@@ -49,7 +49,7 @@ pub(super) const SETTINGS: [Setting; 3] = [
     },
 ];
 
-pub(super) const TRIALS: [Trial; 11] = [
+pub(super) const TRIALS: [Trial; 12] = [
     Trial { name: "user namespace", place: Place::Here, body: user_namespace },
     Trial { name: "network namespace", place: Place::Fabric, body: || found("can be made") },
     Trial { name: "node namespaces", place: Place::Node, body: own_pid },
@@ -58,6 +58,7 @@ pub(super) const TRIALS: [Trial; 11] = [
     Trial { name: "/proc of a node", place: Place::Node, body: proc },
     Trial { name: "/sys of a node", place: Place::Node, body: sys },
     Trial { name: "/etc/hosts of a node", place: Place::Node, body: hosts },
+    Trial { name: "overlay of images", place: Place::Node, body: super::files::overlay },
     Trial { name: "ports and ping", place: Place::Node, body: ports_and_ping },
     Trial { name: "IPv6", place: Place::Here, body: ipv6 },
     Trial { name: "timers", place: Place::Here, body: timers },
@@ -239,7 +240,7 @@ fn hosts() -> Result<String, Problem> {
         .map_err(|error| Problem::new("cannot be replaced", &error, Some(hint::CONTAINER.into())))
 }
 
-fn private() -> Result<(), Problem> {
+pub(super) fn private() -> Result<(), Problem> {
     mount::set_propagation("/", Propagation::Private).map_err(|error| {
         Problem::new("mounts cannot be private", &error, Some(hint::CONTAINER.into()))
     })
@@ -284,7 +285,7 @@ fn timers() -> Result<String, Problem> {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the last line of what can fail")]
-fn found(detail: &str) -> Result<String, Problem> {
+pub(super) fn found(detail: &str) -> Result<String, Problem> {
     Ok(detail.into())
 }
 

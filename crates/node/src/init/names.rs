@@ -9,9 +9,13 @@ use windtunnel_sys::process;
 use crate::message::Failure;
 use crate::node_set::NodeFiles;
 
-pub(super) fn name(node: &str, files: &NodeFiles, notes: &mut Vec<String>) -> Result<(), Failure> {
+pub(super) fn set_host_name(node: &str) -> Result<(), Failure> {
     process::set_host_name(node)
-        .map_err(|error| failure(format!("cannot set the host name: {error}")))?;
+        .map_err(|error| failure(format!("cannot set the host name: {error}")))
+}
+
+/// Shows the node's own files in place of the machine's.
+pub(super) fn cover_files(files: &NodeFiles, notes: &mut Vec<String>) -> Result<(), Failure> {
     cover("/etc/hosts", &files.hosts, notes)?;
     cover("/etc/resolv.conf", &files.resolv_conf, notes)?;
     if Path::new("/etc/hostname").exists() {

@@ -7,15 +7,17 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
-use windtunnel_model::plan;
 use windtunnel_sys::poll::Event;
-use windtunnel_sys::process::{self, Pid, Session, Signal, SpawnError, SpawnPlan, Status, Step};
+use windtunnel_sys::process::{
+    self, Pid, Session, Signal, SpawnError, SpawnPlan, Status, Step, User,
+};
 
 use super::bounds::Bounds;
 use super::limit::ProcessorLimit;
 use super::observe::Supervision;
+use super::own::Own;
 use super::record::Left;
-use super::{receive, record};
+use super::{InitSetup, receive, record};
 use crate::hint;
 use crate::message::{ExitStatus, Reply, Spawn};
 
@@ -26,6 +28,10 @@ pub(super) struct Programs {
     user_namespace: Option<OwnedFd>,
     /// Whether they are root, whose programs are in folders of their own.
     are_root: bool,
+    /// What they have of the node's own file system, if it has one.
+    own: Option<Own>,
+    /// The user that they become.
+    account: Option<User>,
     /// By what they leave records, and declare what they send.
     left: Option<Left>,
     /// The nice value of programs. The init has a lower one, so that what limits them comes first.
@@ -39,16 +45,25 @@ pub(super) struct Programs {
 
 impl Programs {
     pub(super) fn new(
-        node: &plan::Node,
-        nice: i32,
+        setup: &InitSetup<'_>,
         user_namespace: Option<OwnedFd>,
         left: Option<Left>,
     ) -> Self {
-        let are_root = node.user == plan::User::Root;
-        let (node, running) = (node.name.clone(), BTreeMap::new());
-        let (supervision, limit) = (None, ProcessorLimit::default());
-        let bounds = Bounds::default();
-        Programs { node, user_namespace, are_root, left, nice, running, supervision, limit, bounds }
+        let node = setup.node();
+        let own = setup.own.zip(node.root.as_ref()).map(|(own, root)| Own::new(own, root, node));
+        Programs {
+            node: node.name.clone(),
+            user_namespace,
+            are_root: node.programs_are_root(),
+            own,
+            account: setup.account,
+            left,
+            nice: setup.nice,
+            running: BTreeMap::new(),
+            supervision: None,
+            limit: ProcessorLimit::default(),
+            bounds: Bounds::default(),
+        }
     }
 
     /// Has programs that start from now on supervised, where the preload library cannot see their
@@ -110,7 +125,7 @@ impl Programs {
             let message = "cannot pass a zero byte in an argument, a variable or a folder's name";
             return failed(message.into(), hint::ERRNO_EINVAL);
         };
-        let working = spawn.cwd.as_deref().map(Path::new);
+        let working = self.folder_of(spawn).map(Path::new);
         let supervisor = self.supervision.as_ref();
         let supervisor = supervisor
             .and_then(|supervision| supervision.of_program(&arguments, &mut environment, working));
@@ -119,6 +134,7 @@ impl Programs {
         plan.folder = folder.as_deref();
         plan.supervisor = supervisor;
         plan.nice = Some(self.nice);
+        plan.user = self.account;
         let (limits, groups) = self.bounds.of(spawn.program);
         (plan.limits, plan.groups) = (limits, &groups);
         plan.user_namespace = self.user_namespace.as_ref().map(OwnedFd::as_fd);
@@ -192,14 +208,30 @@ impl Programs {
         None
     }
 
+    fn folder_of<'a>(&'a self, spawn: &'a Spawn) -> Option<&'a str> {
+        let own = self.own.as_ref().map(|own| own.folder.as_str());
+        match spawn.cwd.as_deref() {
+            // A command from outside comes with the folder that it was asked in, which may not be here.
+            Some(cwd) if spawn.program.is_none() && own.is_some() && !Path::new(cwd).is_dir() => {
+                own
+            }
+            Some(cwd) => Some(cwd),
+            None => own,
+        }
+    }
+
     #[expect(clippy::type_complexity, reason = "private, and destructured at its only call")]
     fn strings(
         &self,
         spawn: &Spawn,
     ) -> Result<(Vec<CString>, Vec<CString>, Option<CString>), NulError> {
         let arguments = spawn.argv.iter().map(|word| CString::new(word.as_str()));
-        let mut variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+        let mut variables: BTreeMap<OsString, OsString> = match &self.own {
+            Some(own) => own.variables.clone(),
+            None => std::env::vars_os().collect(),
+        };
         if self.are_root
+            && self.own.is_none()
             && let Some(path) = variables.get_mut(OsStr::new("PATH"))
         {
             add_folders_of_root(path);
@@ -217,7 +249,7 @@ impl Programs {
             entry.push(value);
             CString::new(entry.into_vec())
         });
-        let folder = spawn.cwd.as_deref().map(CString::new).transpose()?;
+        let folder = self.folder_of(spawn).map(CString::new).transpose()?;
         Ok((arguments.collect::<Result<_, _>>()?, environment.collect::<Result<_, _>>()?, folder))
     }
 }

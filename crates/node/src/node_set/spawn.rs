@@ -43,15 +43,29 @@ pub(super) fn create(
     let tables = options.diagnosed.then(|| give_own_tables(&mut node_set.notes)).flatten();
     let kept = [std::slice::from_ref(&options.run_dir), &options.kept].concat();
     for (position, node) in plan.nodes.iter().enumerate().filter(|(id, _)| here(*id)) {
-        let inside = namespaces.identities_inside(node);
+        let own = options.roots.get(&NodeId::from_index(position));
+        let inside = namespaces.identities_inside(node, own.and_then(|own| own.account));
         let id = NodeId::from_index(position);
         let outside = plan.internet().filter(|outside| *outside != id);
         let asks = outside.is_some_and(|outside| routes.path(plan, id, outside).is_some());
         let files = NodeFiles::of(&options.run_dir, &node.name, asks);
         let (hidden, kept, nice) = (&options.hidden[..], &kept[..], options.nice);
         let (tables, recorded) = (tables.as_ref(), options.recorded.as_ref());
-        let setup =
-            InitSetup { plan, routes, id, inside, files, hidden, kept, nice, tables, recorded };
+        let account = own.and_then(|own| own.account).filter(|_| namespaces.has_other_users());
+        let setup = InitSetup {
+            plan,
+            routes,
+            id,
+            inside,
+            files,
+            hidden,
+            kept,
+            nice,
+            tables,
+            recorded,
+            own,
+            account,
+        };
         node_set.places[position] = Some(node_set.nodes.len());
         let node = fork(&setup, &mut node_set)?;
         node_set.nodes.push(node);

@@ -194,6 +194,7 @@ fn node(name: &str, interfaces: Vec<Interface>) -> plan::Node {
         forward: false,
         user: User::Invoker,
         private: false,
+        root: None,
         sysctl: BTreeMap::new(),
         pin: None,
         demand: Default::default(),

@@ -14,6 +14,7 @@ use super::program::{
     read_programs,
 };
 use super::receive_queue::ReceiveQueue;
+use super::root::{RootKeys, RootTable, read_root};
 use super::{At, Decoder, Field, Fields};
 use crate::grammar::{Whole, form, map, one_or_two, words};
 use crate::text::shorten;
@@ -32,6 +33,7 @@ pub(crate) struct NodeDraft {
     pub(crate) publish: Option<At<Vec<At<Publish>>>>,
     pub(crate) keys: NodeKeys,
     pub(crate) programs: Vec<ProgramDraft>,
+    pub(crate) root: RootKeys,
 }
 
 /// What a node and `defaults.node` may say.
@@ -72,7 +74,7 @@ map! {
         /// Whether nodes pass packets on between their interfaces; default false.
         "forward" FORWARD: bool,
         /// The user that programs run as: `invoker` (default) or `root` of the node.
-        "user" USER: Account,
+        "user" USER: CommonAccount,
         /// Whether nodes have temporary folders and homes of their own, as in a container; default
         /// false.
         "private" PRIVATE: bool,
@@ -106,9 +108,11 @@ map! {
         /// Whether the node passes packets on between its interfaces, so that routes may lead
         /// through it; default false.
         "forward" FORWARD: bool,
-        /// The user that its programs run as: `invoker` (default), or `root` of the node, which may
-        /// configure its network.
+        /// The user that its programs run as: `invoker` (default), `root` of the node, which may
+        /// configure its network, or `image` (default with `image`): the user that the image names,
+        /// or root.
         "user" USER: Account,
+        ..RootTable,
         /// Whether it has a view of its own of files that processes share or that are private to
         /// other users, as a container has: `/tmp`, `/var/tmp`, `/dev/shm`, `/home`, `/root`,
         /// `/run/user` and the home of the user that runs windtunnel are empty at the beginning,
@@ -140,12 +144,24 @@ map! {
 }
 
 words! {
+    /// The user that programs of all nodes run as.
+    CommonAccount: User {
+        /// The user that runs windtunnel.
+        "invoker" => User::Invoker,
+        /// Root of the node.
+        "root" => User::Root,
+    }
+}
+
+words! {
     /// The user that programs run as.
     Account as "User"; User {
         /// The user that runs windtunnel.
         "invoker" => User::Invoker,
         /// Root of the node.
         "root" => User::Root,
+        /// The user that the node's image names, or root of the node if it names none.
+        "image" => User::Image,
     }
 }
 
@@ -177,6 +193,7 @@ fn read_node(from: &mut Decoder<'_>, field: Field<'_>) -> Option<NodeDraft> {
     let allow = from.read_at_key(&fields, Node::ALLOW);
     let publish = from.read_at_key(&fields, Node::PUBLISH);
     let keys = read_keys(from, &fields);
+    let root = read_root(from, &fields, keys.user);
     let programs = read_programs(from, &fields);
     if fields.has(Node::COUNT) && count.is_none() {
         return None;
@@ -189,6 +206,7 @@ fn read_node(from: &mut Decoder<'_>, field: Field<'_>) -> Option<NodeDraft> {
         publish,
         keys,
         programs: programs?,
+        root: root?,
     })
 }
 

@@ -10,7 +10,7 @@ use super::limits::{LimitKeys, LimitTable, read_limits};
 use super::node::Node;
 use super::ready::ReadyDraft;
 use super::share::{Share, ShareTable};
-use super::{At, Decoder, Field, Fields};
+use super::{At, Decoder, Field, Fields, root};
 use crate::grammar::{Definitions, Form, Item, List, Names, Required, form, map, text, words};
 use crate::position::Place;
 use crate::text::shorten;
@@ -79,9 +79,12 @@ map! {
         "daemon" DAEMON: bool,
         /// It starts no earlier than this after the run began; default 0s.
         "start" START: Span,
-        /// Working folder; a relative one starts at the file's folder. Default: the file's folder.
+        /// Working folder; a relative one starts at the file's folder. Default: the file's folder. In a
+        /// node with files of its own (`root`, `image`), it is a folder there; default: the image's,
+        /// or `/`.
         "cwd" CWD: String,
-        /// Environment variables on top of windtunnel's own environment.
+        /// Environment variables on top of windtunnel's own environment; in a node with files of its
+        /// own, on top of the image's.
         "env" ENV: Environment,
         /// Whether it is started again after it exited: `never` (default, or `false`),
         /// `on-failure`, or `always` (or `true`).
@@ -172,6 +175,10 @@ pub(super) fn read_programs(
     let Some(run) = fields.get(Node::RUN) else {
         if replay.is_some() {
             return Some(replay.into_iter().collect());
+        }
+        if let Some(place) = root::image_place(fields) {
+            // The image's own command.
+            return Some(vec![ProgramDraft::new(Vec::new(), place)]);
         }
         for key in ["ready", "after", "start", "daemon", "restart", "cwd", "env"] {
             if let (Some(field), false) = (fields.find(key), fields.unknown) {

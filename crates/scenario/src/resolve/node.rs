@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use windtunnel_model::Lan;
-use windtunnel_model::plan::{Node, Program, Restart, Router};
+use windtunnel_model::plan::{Node, Program, Restart, Router, User};
 use windtunnel_model::{NodeId, Plan, Span};
 
 use super::directory::Directory;
-use super::{Budget, internet, limits};
+use super::{Budget, internet, limits, root};
 use crate::decode::{Draft, NodeDraft, NodeKeys};
 use crate::error::Diagnostics;
 use crate::{Source, WrittenProgram};
@@ -22,6 +22,7 @@ pub(super) fn resolve(
 ) {
     for node in &draft.nodes {
         let keys = node.keys.or(&draft.node_defaults);
+        let root = root::resolve(&node.root, source.base_dir);
         let programs = programs(found, draft, node, &keys, source, directory);
         limits::within(found, node, &keys.limits.demand(), &programs);
         let count = node.count.as_ref().map_or(1, |count| count.value);
@@ -45,8 +46,12 @@ pub(super) fn resolve(
                 name,
                 group: node.name.value.clone(),
                 forward: keys.forward.unwrap_or(false),
-                user: keys.user.unwrap_or_default(),
+                user: match &root {
+                    Some(root) if root.is_unread_image() => node.keys.user.unwrap_or(User::Image),
+                    _ => keys.user.unwrap_or_default(),
+                },
                 private: keys.private.unwrap_or(false),
+                root: root.clone(),
                 sysctl: keys.sysctl.clone(),
                 pin: keys.pin.as_ref().map(|pin| pin.value.clone()),
                 demand: keys.limits.demand(),
@@ -80,6 +85,7 @@ fn programs(
     directory: &Directory,
 ) -> Vec<Program> {
     let mut programs = Vec::new();
+    let base = if node.root.source.is_some() { "/" } else { source.base_dir };
     for program in &node.programs {
         let keys = program.keys.or(&keys.program);
         let mut after: Vec<NodeId> = Vec::new();
@@ -117,7 +123,7 @@ fn programs(
             ready: keys.ready.map(|ready| ready.what),
             after,
             start,
-            cwd: keys.cwd.as_ref().map(|cwd| absolute(source.base_dir, &cwd.value)),
+            cwd: keys.cwd.as_ref().map(|cwd| absolute(base, &cwd.value)),
             env: keys.env,
             restart,
             demand: program.limits.demand(),
@@ -139,7 +145,7 @@ pub(super) fn written(draft: &Draft) -> BTreeMap<String, Vec<WrittenProgram>> {
     draft.nodes.iter().filter(|node| !node.programs.is_empty()).map(of_node).collect()
 }
 
-fn absolute(base: &str, path: &str) -> String {
+pub(super) fn absolute(base: &str, path: &str) -> String {
     if path.starts_with('/') {
         return path.to_owned();
     }

@@ -9,7 +9,7 @@ use windtunnel_scenario::yaml::{self, Key, Kind, Place, Value};
 
 use super::input::{Input, shorten};
 use super::names::{self, Namer};
-use super::{Options, decimal};
+use super::{Options, decimal, find};
 use crate::topology::{Link, Node, Notes, Properties, Router, Topology};
 use kind::Definitions;
 
@@ -234,10 +234,6 @@ fn percent(text: &str) -> Option<windtunnel_model::Probability> {
     let number = text.trim().trim_end_matches('%');
     let parts = u32::try_from(decimal::scaled(number, 10_000_000)?).ok()?;
     windtunnel_model::Probability::from_parts_per_billion(parts)
-}
-
-fn find<'v>(keys: &'v Map, name: &str) -> Option<&'v Value> {
-    keys.iter().find(|(key, _)| key.text == name).map(|(_, value)| value)
 }
 
 fn note_router(notes: &mut Notes, name: &str, kind: &str) {

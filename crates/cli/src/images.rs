@@ -1,0 +1,112 @@
+//! Images of nodes, looked at before a run: what they say becomes part of the plan, which names each by
+//! its digest.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use windtunnel_control::part::with_causes;
+use windtunnel_image::{Image, ImageError};
+use windtunnel_model::Plan;
+use windtunnel_model::plan::{Node, Root, RootSource};
+use windtunnel_scenario::{Errors, Loaded, Mistake, Place};
+
+use crate::failure::Failure;
+
+/// Looks at every image of the loaded scenario. Mistakes are at the place of `image` in the file.
+pub(crate) fn look_at(loaded: &mut Loaded, name: &str, text: &[u8]) -> Result<(), Failure> {
+    let text = String::from_utf8_lossy(text);
+    let mut images = Images::default();
+    let mut mistakes = BTreeMap::new();
+    for node in &mut loaded.plan.nodes {
+        if let Err((message, hint)) = images.fill(node) {
+            // Members of a group are written once.
+            let place = loaded.roots.get(&node.group).copied().unwrap_or(Place::START);
+            let mistake = Mistake::at(name, &text, place, message, hint);
+            mistakes.entry(node.group.clone()).or_insert(mistake);
+        }
+    }
+    drop_empty(loaded, name, &text, &mut mistakes);
+    match mistakes.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::Scenario(Errors::of(mistakes.into_values().collect()))),
+    }
+}
+
+/// An image without a command gives its node no program; none may wait for it then.
+fn drop_empty(
+    loaded: &mut Loaded,
+    name: &str,
+    text: &str,
+    mistakes: &mut BTreeMap<String, Mistake>,
+) {
+    let is_empty = |node: &Node| node.programs.iter().any(|program| program.argv.is_empty());
+    if !mistakes.is_empty() || !loaded.plan.nodes.iter().any(is_empty) {
+        return;
+    }
+    let Plan { nodes, expectations, .. } = &loaded.plan;
+    let awaited: Vec<usize> = nodes
+        .iter()
+        .flat_map(|node| node.programs.iter().flat_map(|program| &program.after))
+        .map(|id| id.index())
+        .collect();
+    let in_the_way = |id: usize, node: &Node| {
+        let ready = node.programs.iter().any(|program| program.ready.is_some());
+        awaited.contains(&id) || ready || !expectations.is_empty()
+    };
+    for (id, node) in nodes.iter().enumerate().filter(|(_, node)| is_empty(node)) {
+        if in_the_way(id, node) {
+            let place = loaded.roots.get(&node.group).copied().unwrap_or(Place::START);
+            let message =
+                "image: it has no command of its own, and the file needs one of this node";
+            let hint = Some("write the command: `run: …`".to_owned());
+            let mistake = Mistake::at(name, text, place, message.to_owned(), hint);
+            mistakes.entry(node.group.clone()).or_insert(mistake);
+        }
+    }
+    for node in &mut loaded.plan.nodes {
+        node.programs.retain(|program| !program.argv.is_empty());
+    }
+}
+
+/// Those that have been looked at.
+#[derive(Default)]
+struct Images {
+    known: BTreeMap<(String, Option<String>), Image>,
+}
+
+impl Images {
+    fn fill(&mut self, node: &mut Node) -> Result<(), (String, Option<String>)> {
+        let Some(root) = &mut node.root else { return Ok(()) };
+        let RootSource::Image { path, name, .. } = &root.source else {
+            let RootSource::Folder(path) = &root.source else { return Ok(()) };
+            let missing = || (format!("root: there is no folder {path}"), None);
+            return if Path::new(path).is_dir() { Ok(()) } else { Err(missing()) };
+        };
+        let key = (path.clone(), name.clone());
+        if !self.known.contains_key(&key) {
+            let image = Image::open(Path::new(path), name.as_deref());
+            let image = image.map_err(|error| said(&error))?;
+            self.known.insert(key.clone(), image);
+        }
+        let args = self.known.get(&key).map(|image| take_over(root, image));
+        for program in node.programs.iter_mut().filter(|program| program.argv.is_empty()) {
+            program.argv = args.clone().unwrap_or_default();
+        }
+        Ok(())
+    }
+}
+
+fn said(error: &ImageError) -> (String, Option<String>) {
+    (format!("image: {}", with_causes(error)), error.hint())
+}
+
+/// Takes over what the image says; its command.
+fn take_over(root: &mut Root, image: &Image) -> Vec<String> {
+    let config = image.config();
+    root.env = config.env.clone();
+    root.cwd = config.cwd.clone();
+    root.user = config.user.clone();
+    let RootSource::Image { digest, args, .. } = &mut root.source else { return Vec::new() };
+    *digest = Some(image.id().to_string());
+    config.command(args.take().as_deref())
+}

@@ -1,0 +1,273 @@
+//! File systems of nodes' own, before the nodes are there: images are unpacked, and each node gets
+//! folders for what it writes.
+//!
+//! This comes after the process has left the machine's network, because only in the run's user
+//! namespace can files have the owners that nodes give them.
+
+mod account;
+mod error;
+mod volumes;
+
+use std::collections::BTreeMap;
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use windtunnel_image::{Cache, Ids, Image, LeftOut, Merged};
+use windtunnel_model::plan::{Node, Root, RootSource, User, VolumeSource};
+use windtunnel_model::{NodeId, Plan};
+use windtunnel_node::{Namespaces, OwnRoot};
+
+use crate::folder::Folder;
+use crate::observer::{Notice, Observer};
+pub use error::RootError;
+use volumes::Volumes;
+
+/// Folders that are shown as one tree.
+struct Tree {
+    base: PathBuf,
+    /// The topmost first.
+    lower: Vec<PathBuf>,
+}
+
+impl Tree {
+    fn merged(&self) -> Merged {
+        Merged::new(self.lower.iter().map(|folder| self.base.join(folder)).collect())
+    }
+}
+
+/// Prepares the file systems of the nodes that are `here`. What is not as it should be goes to `notes`.
+pub(crate) fn prepare(
+    plan: &Plan,
+    here: Option<&[bool]>,
+    folder: &Folder,
+    namespaces: &Namespaces,
+    observer: &dyn Observer,
+    notes: &mut Vec<String>,
+) -> Result<BTreeMap<NodeId, OwnRoot>, RootError> {
+    let is_here = |node: usize| here.is_none_or(|here| here.get(node).copied().unwrap_or(false));
+    let nodes: Vec<(NodeId, &Node, &Root)> = plan
+        .nodes
+        .iter()
+        .enumerate()
+        .filter_map(|(id, node)| Some((NodeId::from_index(id), node, node.root.as_ref()?)))
+        .filter(|(id, ..)| is_here(id.index()))
+        .collect();
+    if nodes.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let ids = namespaces.owners();
+    let trees = trees(&nodes, ids, observer, notes)?;
+    note_identities(&nodes, ids, notes);
+    let mut volumes = Volumes::new(plan, here, folder);
+    let mut prepared = BTreeMap::new();
+    for (id, node, root) in nodes {
+        let Some(tree) = trees.get(&key(root)) else { continue };
+        let (account, home) = account::of(node, root, &tree.merged(), namespaces)?;
+        let place = folder.node(&node.name).join("files");
+        make_place(&place).map_err(|source| RootError::Place { path: place.clone(), source })?;
+        let mut lower = tree.lower.clone();
+        if lower.is_empty() {
+            // An image without layers.
+            lower.push(place.join("empty"));
+        }
+        let volumes = volumes.of(node, root, &tree.merged())?;
+        let base = tree.base.clone();
+        prepared.insert(id, OwnRoot { base, lower, place, volumes, account, home });
+    }
+    Ok(prepared)
+}
+
+/// Removes what nodes have written into file systems of their own, where it is not to be kept; what could
+/// not be removed. All nodes must be gone.
+pub(crate) fn remove(plan: &Plan, folder: &Folder) -> Vec<String> {
+    let mut failures = Vec::new();
+    let mut remove = |path: &Path| match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            failures.push(format!("{} could not be removed: {error}", path.display()));
+        }
+        _ => {}
+    };
+    let own = plan.nodes.iter().filter_map(|node| Some((node, node.root.as_ref()?)));
+    let mut kept = false;
+    for (node, root) in own {
+        let place = folder.node(&node.name).join("files");
+        kept |= root.keep;
+        if root.keep {
+            ["root", "work", "empty"].iter().for_each(|part| remove(&place.join(part)));
+        } else {
+            remove(&place);
+        }
+    }
+    if !kept {
+        remove(&folder.file(volumes::FOLDER));
+    }
+    failures
+}
+
+/// What distinguishes file systems: the same for nodes of one image.
+fn key(root: &Root) -> (String, Option<String>) {
+    match &root.source {
+        RootSource::Folder(path) => (path.clone(), None),
+        RootSource::Image { path, name, .. } => {
+            (path.clone(), Some(name.clone().unwrap_or_default()))
+        }
+    }
+}
+
+type Trees = BTreeMap<(String, Option<String>), Tree>;
+
+/// Makes the trees of all nodes, each once.
+fn trees(
+    nodes: &[(NodeId, &Node, &Root)],
+    ids: Ids,
+    observer: &dyn Observer,
+    notes: &mut Vec<String>,
+) -> Result<Trees, RootError> {
+    let mut trees = Trees::new();
+    let mut images = BTreeMap::new();
+    for (_, node, root) in nodes {
+        match &root.source {
+            RootSource::Folder(path) => {
+                let folder = PathBuf::from(path);
+                if !folder.is_dir() {
+                    return Err(RootError::NoFolder { node: node.name.clone(), path: folder });
+                }
+                let tree = Tree { base: "/".into(), lower: vec![folder] };
+                trees.insert(key(root), tree);
+            }
+            RootSource::Image { path, name, digest, .. } => {
+                if images.contains_key(&key(root)) {
+                    continue;
+                }
+                let image = Image::open(Path::new(path), name.as_deref())
+                    .map_err(|source| RootError::Image { node: node.name.clone(), source })?;
+                if let Some(expected) = digest.as_deref().filter(|it| *it != image.id().to_string())
+                {
+                    let (node, expected) = (node.name.clone(), expected.to_owned());
+                    let (path, found) = (path.into(), image.id().to_string());
+                    return Err(RootError::Other { node, path, expected, found });
+                }
+                images.insert(key(root), image);
+            }
+        }
+    }
+    if images.is_empty() {
+        return Ok(trees);
+    }
+    let place = cache_folder().ok_or(RootError::NoCache)?;
+    let cache = Cache::open(&place, ids)?;
+    let missing = images.values().flat_map(|image| {
+        let layers = image.layers().iter().filter(|layer| !cache.has(layer));
+        layers.map(|layer| image.stored_bytes(layer))
+    });
+    let (total, mut done) = (missing.sum::<u64>(), 0);
+    for (key, image) in images {
+        let mut progress = |bytes: u64| {
+            done = (done + bytes).min(total);
+            observer.notice(&Notice::Unpacking { done, total });
+        };
+        trees.insert(key, unpack(&cache, &image, &mut progress, ids, notes)?);
+    }
+    Ok(trees)
+}
+
+fn unpack(
+    cache: &Cache,
+    image: &Image,
+    progress: &mut dyn FnMut(u64),
+    ids: Ids,
+    notes: &mut Vec<String>,
+) -> Result<Tree, RootError> {
+    let failed = |source| RootError::Layer { path: image.path().to_owned(), source };
+    let mut lower = Vec::new();
+    let mut left_out = LeftOut::default();
+    for layer in image.layers().iter().rev() {
+        let cached = cache.layer(image, layer, progress).map_err(failed)?;
+        let name = PathBuf::from(cached.folder.file_name().unwrap_or_default());
+        // What a layer has again that is on top hides all that it has below.
+        if !lower.contains(&name) {
+            lower.push(name);
+            left_out.owners += cached.left_out.owners;
+            left_out.attributes += cached.left_out.attributes;
+            left_out.devices += cached.left_out.devices;
+        }
+        // Its lock is to be held as long as this process and the nodes are there.
+        std::mem::forget(cached);
+    }
+    note_left_out(image, left_out, ids, notes);
+    Ok(Tree { base: cache.folder().to_owned(), lower })
+}
+
+fn note_left_out(image: &Image, left_out: LeftOut, ids: Ids, notes: &mut Vec<String>) {
+    let LeftOut { owners, attributes, devices } = left_out;
+    let image = image.path().display();
+    let files = |number: u64| if number == 1 { "file".to_owned() } else { "files".to_owned() };
+    if owners > 0 {
+        let why = match ids {
+            Ids::One => "there are no subordinate identities",
+            _ => "their numbers are none of this user namespace",
+        };
+        notes.push(format!(
+            "{owners} {} of {image} belong to root instead of the user that the image names: {why}",
+            files(owners)
+        ));
+    }
+    if attributes > 0 {
+        notes.push(format!(
+            "{attributes} extended attributes of {image} could not be set: programs with file \
+             capabilities, such as ping, may lack them"
+        ));
+    }
+    if devices > 0 {
+        notes.push(format!(
+            "{devices} device {} below /dev of {image} are left out",
+            files(devices)
+        ));
+    }
+}
+
+/// With one identity, programs cannot become other users, and cannot give files to them.
+fn note_identities(nodes: &[(NodeId, &Node, &Root)], ids: Ids, notes: &mut Vec<String>) {
+    if ids != Ids::One {
+        return;
+    }
+    if nodes.iter().any(|(_, node, _)| node.user != User::Invoker) {
+        notes.push(
+            "nodes with a file system of their own have one user, because this user has no subordinate \
+             identities (/etc/subuid, newuidmap): chown and setuid to any other fail with \"Invalid \
+             argument\", so that programs which give up root's rights may refuse to start"
+                .to_owned(),
+        );
+    }
+}
+
+/// A folder that only its owner can enter: a node's files may have programs that give rights.
+fn make_place(place: &Path) -> io::Result<()> {
+    fs::create_dir_all(place)?;
+    fs::set_permissions(place, Permissions::from_mode(0o700))?;
+    ["upper", "work", "root", "empty"].iter().try_for_each(|part| {
+        let part = place.join(part);
+        fs::create_dir(&part)?;
+        fs::set_permissions(part, Permissions::from_mode(0o755))
+    })
+}
+
+/// Where images are unpacked: `WINDTUNNEL_IMAGE_CACHE`, or `windtunnel/images` in `XDG_CACHE_HOME` or
+/// `~/.cache`; `None`: no home is known.
+#[must_use]
+pub fn cache_folder() -> Option<PathBuf> {
+    let set =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let caches = || set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
+    set("WINDTUNNEL_IMAGE_CACHE").or_else(|| Some(caches()?.join("windtunnel/images")))
+}
+
+/// Whether a volume is a folder of the run.
+fn is_named(source: &VolumeSource) -> Option<&str> {
+    match source {
+        VolumeSource::Named(name) => Some(name),
+        VolumeSource::Path(_) => None,
+    }
+}

@@ -1,0 +1,92 @@
+//! Users of an image, by the names and numbers of its own files. Source: passwd(5), group(5), OCI Image
+//! Specification, config.md, "User".
+
+/// A user of an image, by the image's numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    pub uid: u32,
+    pub gid: u32,
+    /// The home that its files name.
+    pub home: Option<String>,
+}
+
+/// Why a user cannot be found.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AccountError {
+    #[error("the image has no user `{0}` in its /etc/passwd")]
+    User(String),
+    #[error("the image has no group `{0}` in its /etc/group")]
+    Group(String),
+}
+
+impl Account {
+    /// The user that `text` names (`user`, `uid`, `user:group` …), by the texts of `/etc/passwd` and
+    /// `/etc/group`.
+    ///
+    /// # Errors
+    /// A name that is not there.
+    pub fn find(text: &str, passwd: &str, group: &str) -> Result<Account, AccountError> {
+        let (user, wanted) = match text.split_once(':') {
+            Some((user, group)) => (user, Some(group)),
+            None => (text, None),
+        };
+        let user = if user.is_empty() { "0" } else { user };
+        let line = passwd
+            .lines()
+            .map(fields)
+            .find(|fields| fields.len() >= 6 && (fields[0] == user || fields[2] == user));
+        let number = |text: &str| text.parse::<u32>().ok().filter(|id| *id != u32::MAX);
+        let missing = || AccountError::User(user.to_owned());
+        let uid = match &line {
+            Some(fields) => number(fields[2]),
+            None => number(user),
+        };
+        let uid = uid.ok_or_else(missing)?;
+        let usual = line.as_ref().and_then(|fields| number(fields[3])).unwrap_or(0);
+        let gid = wanted.map_or(Ok(usual), |wanted| group_of(wanted, group))?;
+        let home = line.map(|fields| fields[5].to_owned()).filter(|home| home.starts_with('/'));
+        Ok(Account { uid, gid, home })
+    }
+}
+
+fn group_of(wanted: &str, table: &str) -> Result<u32, AccountError> {
+    let line = table.lines().map(fields).find(|fields| fields.len() >= 3 && fields[0] == wanted);
+    let id = line.as_ref().map_or(wanted, |fields| fields[2]);
+    id.parse().map_err(|_| AccountError::Group(wanted.to_owned()))
+}
+
+fn fields(line: &str) -> Vec<&str> {
+    line.split(':').collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\nredis:x:999:1000::/data:/bin/false\nodd\n";
+    const GROUP: &str = "root:x:0:\nweb:x:33:\n";
+
+    fn found(text: &str) -> Result<(u32, u32, Option<String>), AccountError> {
+        let account = Account::find(text, PASSWD, GROUP)?;
+        Ok((account.uid, account.gid, account.home))
+    }
+
+    #[test]
+    fn users_are_found_by_name_or_number_with_their_group_or_another() {
+        let data = Some("/data".to_owned());
+        assert_eq!(found("redis"), Ok((999, 1000, data.clone())));
+        assert_eq!(found("999"), Ok((999, 1000, data.clone())));
+        assert_eq!(found("redis:web"), Ok((999, 33, data.clone())));
+        assert_eq!(found("redis:7"), Ok((999, 7, data)));
+        assert_eq!(found("1234"), Ok((1234, 0, None)));
+        assert_eq!(found(""), Ok((0, 0, Some("/root".into()))));
+    }
+
+    #[test]
+    fn a_name_that_the_image_does_not_know_is_named() {
+        assert_eq!(found("eve"), Err(AccountError::User("eve".into())));
+        assert_eq!(found("redis:eve"), Err(AccountError::Group("eve".into())));
+        assert_eq!(found("4294967295"), Err(AccountError::User("4294967295".into())));
+    }
+}

@@ -1,0 +1,118 @@
+//! The JSON documents of an image. Source: OCI Image Specification 1.1 (image-layout.md,
+//! image-index.md, manifest.md, config.md); Docker Image Specification 1.2, "Combined Image JSON +
+//! Filesystem Changeset Format".
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+/// `index.json` of a layout, or a document that one of its entries leads to.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Index {
+    #[serde(default)]
+    pub(crate) manifests: Vec<Descriptor>,
+}
+
+/// Something that is named by its digest.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Descriptor {
+    #[serde(default)]
+    pub(crate) media_type: String,
+    pub(crate) digest: String,
+    #[serde(default)]
+    pub(crate) annotations: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(crate) platform: Option<Platform>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Platform {
+    pub(crate) architecture: String,
+    pub(crate) os: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Manifest {
+    pub(crate) config: Descriptor,
+    pub(crate) layers: Vec<Descriptor>,
+}
+
+/// An image's configuration.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Configuration {
+    #[serde(default)]
+    pub(crate) architecture: String,
+    #[serde(default)]
+    pub(crate) os: String,
+    #[serde(default)]
+    pub(crate) config: Option<Execution>,
+    pub(crate) rootfs: RootFs,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct RootFs {
+    pub(crate) diff_ids: Vec<String>,
+}
+
+/// What is run, and how.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct Execution {
+    #[serde(default)]
+    pub(crate) user: Option<String>,
+    #[serde(default)]
+    pub(crate) env: Option<Vec<String>>,
+    #[serde(default)]
+    pub(crate) entrypoint: Option<Vec<String>>,
+    #[serde(default)]
+    pub(crate) cmd: Option<Vec<String>>,
+    #[serde(default)]
+    pub(crate) working_dir: Option<String>,
+}
+
+/// An entry of `manifest.json` of an archive of Docker's.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct Saved {
+    pub(crate) config: String,
+    #[serde(default)]
+    pub(crate) repo_tags: Option<Vec<String>>,
+    pub(crate) layers: Vec<String>,
+}
+
+impl Descriptor {
+    /// What it is called.
+    pub(crate) fn name(&self) -> Option<&str> {
+        // Docker and containerd write the whole reference into the second.
+        let names = ["org.opencontainers.image.ref.name", "io.containerd.image.name"];
+        names.iter().find_map(|name| self.annotations.get(*name)).map(String::as_str)
+    }
+
+    /// Whether it has this name, by itself or with what stands before a tag.
+    pub(crate) fn is_called(&self, wanted: &str) -> bool {
+        self.annotations.values().any(|value| value == wanted)
+    }
+
+    /// Whether it leads to an index.
+    pub(crate) fn is_index(&self) -> bool {
+        let kinds = [
+            "application/vnd.oci.image.index.v1+json",
+            "application/vnd.docker.distribution.manifest.list.v2+json",
+        ];
+        kinds.contains(&self.media_type.as_str())
+    }
+
+    /// Whether it describes other entries, as provenance that builders add.
+    pub(crate) fn is_attestation(&self) -> bool {
+        self.annotations.contains_key("vnd.docker.reference.type")
+    }
+}
+
+/// The name that images have for this machine's processor (Go's `GOARCH`).
+pub(crate) const ARCHITECTURE: &str = match std::env::consts::ARCH.as_bytes() {
+    b"x86_64" => "amd64",
+    b"aarch64" => "arm64",
+    b"x86" => "386",
+    _ => std::env::consts::ARCH,
+};

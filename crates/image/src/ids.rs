@@ -1,0 +1,66 @@
+//! Which owners unpacked files can have.
+
+/// A run of identities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Range {
+    pub first: u32,
+    pub count: u32,
+}
+
+/// How the owners of an image's files are called where they are unpacked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ids {
+    /// As the image calls them: the machine's root unpacks.
+    Same,
+    /// Root is the user that unpacks; the others are subordinate identities, in order.
+    Subordinate { own: (u32, u32), users: Range, groups: Range },
+    /// All are the user that unpacks.
+    One,
+}
+
+impl Ids {
+    /// What the owner `uid:gid` of the image is called; `None`: the user that unpacks.
+    #[must_use]
+    pub fn owner(&self, uid: u64, gid: u64) -> Option<(u32, u32)> {
+        let of = |own: u32, range: Range, id: u64| match u32::try_from(id).ok()? {
+            0 => Some(own),
+            id if id <= range.count => Some(range.first + (id - 1)),
+            _ => None,
+        };
+        match *self {
+            Ids::Same => Some((u32::try_from(uid).ok()?, u32::try_from(gid).ok()?)),
+            Ids::Subordinate { own, users, groups } => {
+                Some((of(own.0, users, uid)?, of(own.1, groups, gid)?))
+            }
+            Ids::One => None,
+        }
+    }
+
+    /// Names a part of the cache: the same layer has other owners there.
+    pub(crate) fn key(&self) -> String {
+        match self {
+            Ids::Same => "same".into(),
+            Ids::Subordinate { own, users, groups } => format!(
+                "sub-{}-{}-{}-{}-{}-{}",
+                own.0, own.1, users.first, users.count, groups.first, groups.count
+            ),
+            Ids::One => "one".into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_is_the_user_itself_and_the_first_of_the_others_is_1() {
+        let range = |first| Range { first, count: 10 };
+        let ids = Ids::Subordinate { own: (1000, 100), users: range(500), groups: range(700) };
+        assert_eq!(ids.owner(0, 0), Some((1000, 100)));
+        assert_eq!(ids.owner(1, 10), Some((500, 709)));
+        assert_eq!(ids.owner(11, 0), None, "beyond the range");
+        assert_eq!(Ids::Same.owner(33, 33), Some((33, 33)));
+        assert_eq!(Ids::One.owner(33, 33), None);
+    }
+}

@@ -1,0 +1,54 @@
+//! Images of OCI and Docker: their formats, a cache of unpacked layers, and what layers are together.
+//!
+//! Promises: what is unpacked has the digest that its image names (SHA-256, of the layer as it is
+//! stored and of its content); an unpacked layer is whole or not there, whatever is interrupted and
+//! however many do it at once; nothing is written outside of the layer's own folder, whatever the
+//! layer says. Refuses: registries, signatures, and running anything.
+//!
+//! | module | nouns |
+//! | --- | --- |
+//! | `document` | the JSON documents of an image: index, manifest, configuration; pure |
+//! | `config` | [`Config`]: what an image says of its command, variables, user and folder; pure |
+//! | `account` | [`Account`]: users of an image by name; pure |
+//! | `name` | names of a layer's entries, and what they mean; pure |
+//! | `ids` | [`Ids`]: which owners unpacked files can have; pure |
+//! | `store` | where blobs are: a folder, or a tar file |
+//! | `image` | [`Image`]: an image that has been looked at |
+//! | `unpack` | from a layer to a folder |
+//! | `inside` | [`Inside`]: paths below a folder that no link leads out of |
+//! | `cache` | [`Cache`]: layers by digest, each unpacked once |
+//! | `merged` | [`Merged`]: layers as the one tree that they are together |
+//!
+//! ```
+//! let folder = tempfile::tempdir()?;
+//! let error = windtunnel_image::Image::open(folder.path(), None).unwrap_err();
+//! assert!(error.to_string().contains("is not an image"));
+//! # Ok::<(), std::io::Error>(())
+//! ```
+
+mod account;
+mod cache;
+mod config;
+mod digest;
+mod document;
+mod error;
+mod ids;
+mod image;
+mod inside;
+mod merged;
+mod name;
+mod store;
+#[cfg(test)]
+mod testing;
+mod unpack;
+
+pub use account::{Account, AccountError};
+pub use cache::{Cache, Cached, Removed};
+pub use config::Config;
+pub use digest::Digest;
+pub use error::{ImageError, UnpackError};
+pub use ids::{Ids, Range};
+pub use image::{Image, Layer};
+pub use inside::{Inside, Kind};
+pub use merged::Merged;
+pub use unpack::LeftOut;

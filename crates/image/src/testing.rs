@@ -1,0 +1,172 @@
+//! Images that tests make.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use tar::{EntryType, Header};
+
+use crate::digest::Digest;
+use crate::document::ARCHITECTURE;
+
+/// An entry of a layer.
+#[derive(Debug, Clone)]
+pub(crate) struct Made {
+    pub(crate) name: &'static str,
+    pub(crate) kind: EntryType,
+    pub(crate) content: Vec<u8>,
+    pub(crate) link: &'static str,
+    pub(crate) owner: u64,
+    pub(crate) mode: u32,
+}
+
+pub(crate) fn file(name: &'static str, content: &[u8]) -> Made {
+    let (kind, content) = (EntryType::Regular, content.to_vec());
+    Made { name, kind, content, link: "", owner: 0, mode: 0o644 }
+}
+
+pub(crate) fn other(name: &'static str, kind: EntryType, link: &'static str) -> Made {
+    let mode = if kind.is_dir() { 0o755 } else { 0o644 };
+    Made { name, kind, content: Vec::new(), link, owner: 0, mode }
+}
+
+/// A tar file of entries, whose names are written as they are.
+pub(crate) fn tar(entries: &[Made]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for made in entries {
+        let mut header = Header::new_ustar();
+        let field = &mut header.as_old_mut().name;
+        field[..made.name.len()].copy_from_slice(made.name.as_bytes());
+        let field = &mut header.as_old_mut().linkname;
+        field[..made.link.len()].copy_from_slice(made.link.as_bytes());
+        header.set_entry_type(made.kind);
+        header.set_size(made.content.len() as u64);
+        header.set_uid(made.owner);
+        header.set_gid(made.owner);
+        header.set_mode(made.mode);
+        header.set_mtime(1_000_000_000);
+        header.set_cksum();
+        bytes.extend(header.as_bytes());
+        bytes.extend(&made.content);
+        bytes.resize(bytes.len().next_multiple_of(512), 0);
+    }
+    bytes.resize(bytes.len() + 1024, 0);
+    bytes
+}
+
+/// Makes an image, in any of the formats.
+#[derive(Debug, Clone)]
+pub(crate) struct Builder {
+    config: String,
+    architecture: String,
+    /// Content, and as it is stored.
+    layers: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Builder {
+    pub(crate) fn new(config: &str) -> Builder {
+        Builder { config: config.into(), architecture: ARCHITECTURE.into(), layers: Vec::new() }
+    }
+
+    pub(crate) fn for_architecture(mut self, name: &str) -> Builder {
+        self.architecture = name.into();
+        self
+    }
+
+    /// A layer that is stored compressed by gzip.
+    pub(crate) fn layer(self, entries: &[Made]) -> Builder {
+        let content = tar(entries);
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(&content).unwrap();
+        let stored = encoder.finish().unwrap();
+        self.stored(content, stored)
+    }
+
+    pub(crate) fn stored(mut self, content: Vec<u8>, stored: Vec<u8>) -> Builder {
+        self.layers.push((content, stored));
+        self
+    }
+
+    fn configuration(&self) -> Vec<u8> {
+        let ids: Vec<String> =
+            self.layers.iter().map(|(content, _)| format!("\"{}\"", Digest::of(content))).collect();
+        let (config, architecture) = (&self.config, &self.architecture);
+        let rootfs = format!(r#"{{"type":"layers","diff_ids":[{}]}}"#, ids.join(","));
+        format!(
+            r#"{{"architecture":"{architecture}","os":"linux","config":{config},"rootfs":{rootfs}}}"#
+        )
+        .into_bytes()
+    }
+
+    /// The files of an OCI layout.
+    fn files(&self) -> Vec<(String, Vec<u8>)> {
+        let blob =
+            |bytes: &[u8]| (format!("blobs/sha256/{}", Digest::of(bytes).hex()), bytes.to_vec());
+        let descriptor = |kind: &str, bytes: &[u8]| {
+            let (digest, size) = (Digest::of(bytes), bytes.len());
+            format!(
+                r#"{{"mediaType":"application/vnd.oci.image.{kind}","digest":"{digest}","size":{size}}}"#
+            )
+        };
+        let configuration = self.configuration();
+        let layers: Vec<String> =
+            self.layers.iter().map(|(_, stored)| descriptor("layer.v1.tar+gzip", stored)).collect();
+        let manifest = format!(
+            r#"{{"schemaVersion":2,"config":{},"layers":[{}]}}"#,
+            descriptor("config.v1+json", &configuration),
+            layers.join(",")
+        );
+        let index = format!(
+            r#"{{"schemaVersion":2,"manifests":[{}]}}"#,
+            descriptor("manifest.v1+json", manifest.as_bytes())
+        );
+        let mut files = vec![
+            ("oci-layout".to_owned(), br#"{"imageLayoutVersion":"1.0.0"}"#.to_vec()),
+            ("index.json".to_owned(), index.into_bytes()),
+            blob(manifest.as_bytes()),
+            blob(&configuration),
+        ];
+        files.extend(self.layers.iter().map(|(_, stored)| blob(stored)));
+        files
+    }
+
+    pub(crate) fn layout(&self, folder: &Path) -> PathBuf {
+        fs::create_dir_all(folder.join("blobs/sha256")).unwrap();
+        for (name, bytes) in self.files() {
+            fs::write(folder.join(name), bytes).unwrap();
+        }
+        folder.to_owned()
+    }
+
+    pub(crate) fn archive(&self, path: &Path) -> PathBuf {
+        write_tar(path, self.files())
+    }
+
+    pub(crate) fn saved(&self, path: &Path, tag: &str) -> PathBuf {
+        let configuration = self.configuration();
+        let config = format!("{}.json", Digest::of(&configuration).hex());
+        let names: Vec<String> = (0..self.layers.len()).map(|n| format!("{n}/layer.tar")).collect();
+        let manifest = format!(
+            r#"[{{"Config":"{config}","RepoTags":["{tag}"],"Layers":{}}}]"#,
+            serde_json::to_string(&names).unwrap()
+        );
+        let layers = names.into_iter().zip(self.layers.iter().map(|(content, _)| content.clone()));
+        let documents = [(config, configuration), ("manifest.json".into(), manifest.into_bytes())];
+        write_tar(path, layers.chain(documents).collect())
+    }
+}
+
+fn write_tar(path: &Path, files: Vec<(String, Vec<u8>)>) -> PathBuf {
+    let mut builder = tar::Builder::new(fs::File::create(path).unwrap());
+    for (name, bytes) in files {
+        let mut header = Header::new_ustar();
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o644);
+        header.set_cksum();
+        builder.append_data(&mut header, name, &bytes[..]).unwrap();
+    }
+    builder.into_inner().unwrap();
+    path.to_owned()
+}

@@ -1,0 +1,104 @@
+//! File systems of nodes' own.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+/// A file system of a node's own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Root {
+    pub source: RootSource,
+    /// The image's variables, which programs have on top of nothing else.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// Where programs start that name no folder, in the node; `None`: `/`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// The user of the image, as it names it: `999`, `redis` or `redis:redis`; `None`: root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// Files from outside of it, in the order in which they are mounted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub volumes: Vec<Volume>,
+    /// Whether what programs write there stays in the run folder.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub keep: bool,
+}
+
+/// Where the files are from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RootSource {
+    /// A folder of the machine, absolute.
+    Folder(String),
+    /// An image.
+    Image {
+        /// Its file or folder on the machine, absolute.
+        path: String,
+        /// Which of several in a file, by its name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+        /// `sha256:` and 64 hexadecimal digits of its configuration, which names its layers by
+        /// their digests; `None`: the image has not been looked at.
+        digest: Option<String>,
+        /// Words for its entry point in place of its own; only until it has been looked at.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        args: Option<Vec<String>>,
+    },
+}
+
+/// Files that a node has from outside of its own file system.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Volume {
+    pub source: VolumeSource,
+    /// Where they are in the node, absolute, without `..`.
+    pub target: String,
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub read_only: bool,
+}
+
+/// Where they are from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VolumeSource {
+    /// A file or folder of the machine, absolute.
+    Path(String),
+    /// A folder of the run, which all nodes that name it share.
+    Named(String),
+}
+
+impl Root {
+    /// Whether it is an image that has not been looked at yet.
+    #[must_use]
+    pub fn is_unread_image(&self) -> bool {
+        matches!(&self.source, RootSource::Image { digest: None, .. })
+    }
+
+    /// Whether the image's programs are root: it names no other user.
+    #[must_use]
+    pub fn is_for_root(&self) -> bool {
+        let user = self.user.as_deref().unwrap_or("");
+        matches!(user.split(':').next(), None | Some("" | "0" | "root"))
+    }
+
+    /// Whether a volume may be called so: as a container's, `[a-zA-Z0-9][a-zA-Z0-9_.-]*`.
+    #[must_use]
+    pub fn is_volume_name(name: &str) -> bool {
+        let of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
+        name.len() <= 200
+            && name.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric())
+            && name.bytes().all(of_name)
+    }
+
+    /// Whether something can be mounted there: an absolute path below the root, without `..`.
+    #[must_use]
+    pub fn is_target(path: &str) -> bool {
+        let mut parts = path.split('/').filter(|part| !part.is_empty() && *part != ".").peekable();
+        path.starts_with('/')
+            && !path.contains('\0')
+            && parts.peek().is_some()
+            && parts.all(|part| part != "..")
+    }
+}

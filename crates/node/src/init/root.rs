@@ -1,0 +1,167 @@
+//! A file system of the node's own, in place of the machine's.
+//!
+//! 1. what the node shows of its folders as one tree, by overlayfs: what it writes goes to a folder of
+//!    its own; where the kernel denies that, a copy;
+//! 2. in it the node's `/proc`, the `/sys` that nodes have, a `/dev` with the usual devices, its volumes
+//!    and its files of names;
+//! 3. the tree becomes the root, and the machine's is taken away ([`enter`]).
+//!
+//! Paths in the tree are resolved as if it was the root already: its links are of an image, and lead
+//! nowhere else.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use windtunnel_image::{Inside, Kind, Merged};
+use windtunnel_sys::mount::{self, Access};
+
+use crate::message::Failure;
+use crate::node_set::{NodeFiles, OwnRoot};
+
+/// Makes the tree, beside the one in which the process is.
+pub(super) fn build(
+    own: &OwnRoot,
+    files: &NodeFiles,
+    notes: &mut Vec<String>,
+) -> Result<(), Failure> {
+    show(own, notes)?;
+    let root = own.root();
+    let inside = Inside::open(&root).map_err(|error| failure("open", &root, &error))?;
+    let tree = Tree { inside };
+    tree.mount("/proc", |place| mount::proc(place).or_else(|_| bind("/proc", place)))?;
+    tree.mount("/sys", |place| bind("/sys", place))?;
+    tree.devices()?;
+    for volume in &own.volumes {
+        let is_folder = volume.source.is_dir();
+        let kind = if is_folder { Kind::Folder } else { Kind::File };
+        tree.place(&volume.target, kind, |place| bind(&volume.source, place))?;
+        if volume.read_only {
+            tree.make_read_only(&volume.target)?;
+        }
+    }
+    let ours = [
+        ("/etc/hosts", &files.hosts),
+        ("/etc/resolv.conf", &files.resolv_conf),
+        ("/etc/hostname", &files.hostname),
+    ];
+    for (path, file) in ours {
+        tree.place(path, Kind::File, |place| bind(file, place))?;
+        tree.make_read_only(path)?;
+    }
+    tree.temporary()
+}
+
+/// Leaves the machine's file system for the tree.
+pub(super) fn enter(own: &OwnRoot) -> Result<(), Failure> {
+    let root = own.root();
+    mount::pivot(&root).map_err(|error| failure("make a root of", &root, &error))
+}
+
+/// Mounts the tree.
+fn show(own: &OwnRoot, notes: &mut Vec<String>) -> Result<(), Failure> {
+    let root = own.root();
+    let (upper, work) = (own.upper(), own.work());
+    let Err(denied) = mount::overlay(&root, &own.base, &own.lower, &upper, &work) else {
+        return Ok(());
+    };
+    notes.push(format!(
+        "its files are a copy, which takes time and room, because an overlay of them is denied ({denied})"
+    ));
+    let lower = own.lower.iter().map(|folder| own.base.join(folder)).collect();
+    let copied = Merged::new(lower).copy(Path::new(""), &upper);
+    copied.map_err(|(path, error)| failure("copy", &path, &error))?;
+    mount::bind(&upper, &root, Access::Same).map_err(|error| failure("show", &root, &error))
+}
+
+/// The tree, whose paths begin at its root.
+struct Tree {
+    inside: Inside,
+}
+
+impl Tree {
+    /// Mounts over a folder.
+    fn mount(&self, path: &str, mount: impl Fn(&Path) -> io::Result<()>) -> Result<(), Failure> {
+        self.place(path, Kind::Folder, mount)
+    }
+
+    /// Mounts over what is at the path, or is made there.
+    fn place(
+        &self,
+        path: &str,
+        kind: Kind,
+        mount: impl Fn(&Path) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        let place = self.inside.find_or_make(path, kind);
+        let mounted = place.and_then(|place| mount(&place_of(&place)));
+        mounted.map_err(|error| failure("show", Path::new(path), &error))
+    }
+
+    /// What has been mounted there. It is looked up again: what was open is below the mount.
+    fn make_read_only(&self, path: &str) -> Result<(), Failure> {
+        let made = self.inside.find(path).and_then(|top| mount::make_read_only(place_of(&top)));
+        made.map_err(|error| failure("protect", Path::new(path), &error))
+    }
+
+    /// `/dev`: the devices that programs expect, the machine's terminals, shared memory.
+    fn devices(&self) -> Result<(), Failure> {
+        self.mount("/dev", |place| mount::tmpfs(place, "mode=755,size=1m"))?;
+        for device in DEVICES {
+            let outside = Path::new("/dev").join(device);
+            // By its real place: `ptmx` may be a link, and `net/tun` need not be there.
+            let Ok(outside) = fs::canonicalize(outside) else { continue };
+            let kind = if outside.is_dir() { Kind::Folder } else { Kind::File };
+            self.place(&format!("/dev/{device}"), kind, |place| bind(&outside, place))?;
+        }
+        self.mount("/dev/shm", |place| mount::tmpfs(place, "mode=1777"))?;
+        let made = self.inside.find("/dev").and_then(|dev| {
+            let link = |(name, target)| symlink(target, place_of(&dev).join(name));
+            LINKS.into_iter().try_for_each(link)
+        });
+        made.map_err(|error| failure("make links in", Path::new("/dev"), &error))
+    }
+
+    /// A `/tmp` where the image has none.
+    fn temporary(&self) -> Result<(), Failure> {
+        if self.inside.find("/tmp").is_ok() {
+            return Ok(());
+        }
+        let made = self.inside.find_or_make("/tmp", Kind::Folder);
+        let made = made.and_then(|place| {
+            fs::set_permissions(place_of(&place), Permissions::from_mode(0o1777))
+        });
+        made.map_err(|error| failure("make", Path::new("/tmp"), &error))
+    }
+}
+
+fn bind(source: impl AsRef<Path>, place: &Path) -> io::Result<()> {
+    mount::bind(source, place, Access::Same)
+}
+
+/// A path to what is open.
+fn place_of(open: &OwnedFd) -> PathBuf {
+    use std::os::fd::AsRawFd;
+    PathBuf::from(format!("/proc/self/fd/{}", open.as_raw_fd()))
+}
+
+fn failure(action: &str, path: &Path, error: &io::Error) -> Failure {
+    Failure {
+        stage: "mounts".into(),
+        message: format!("cannot {action} {} for its own file system: {error}", path.display()),
+        hint: None,
+    }
+}
+
+/// Those of the machine that a node with files of its own has. Terminals are the machine's, as in other
+/// nodes: a file system of terminals of its own needs a root that an ordinary user does not have.
+const DEVICES: [&str; 9] =
+    ["null", "zero", "full", "random", "urandom", "tty", "net/tun", "pts", "ptmx"];
+
+const LINKS: [(&str, &str); 4] = [
+    ("fd", "/proc/self/fd"),
+    ("stdin", "/proc/self/fd/0"),
+    ("stdout", "/proc/self/fd/1"),
+    ("stderr", "/proc/self/fd/2"),
+];

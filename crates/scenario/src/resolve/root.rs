@@ -1,0 +1,33 @@
+//! File systems of nodes' own: paths become absolute.
+
+use std::collections::BTreeMap;
+
+use windtunnel_model::plan::{Root, RootSource, VolumeSource};
+
+use super::node::absolute;
+use crate::decode::{Draft, RootKeys};
+use crate::position::Place;
+
+/// The file system that a node's keys mean, with paths from `base`.
+pub(super) fn resolve(keys: &RootKeys, base: &str) -> Option<Root> {
+    let mut source = keys.source.as_ref()?.value.clone();
+    let (RootSource::Folder(path) | RootSource::Image { path, .. }) = &mut source;
+    *path = absolute(base, path);
+    let mut volumes = keys.volumes.clone();
+    for volume in &mut volumes {
+        if let VolumeSource::Path(path) = &mut volume.source {
+            *path = absolute(base, path);
+        }
+    }
+    let (env, cwd, user) = (BTreeMap::new(), None, None);
+    Some(Root { source, env, cwd, user, volumes, keep: keys.keep })
+}
+
+/// Where `root` or `image` of nodes is written, by the name of the node in the file.
+pub(super) fn written(draft: &Draft) -> BTreeMap<String, Place> {
+    let place = |source: &crate::decode::At<RootSource>| source.place;
+    let nodes = draft.nodes.iter();
+    nodes
+        .filter_map(|node| Some((node.name.value.clone(), node.root.source.as_ref().map(place)?)))
+        .collect()
+}
