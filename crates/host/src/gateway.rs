@@ -34,12 +34,13 @@ pub(crate) fn start(
     Ok(Some(Gateway::start(settings, log)?))
 }
 
-/// Has the gateway process get what it needs of its node.
+/// Has the gateway process, if there is one, get what it needs of its node.
 pub(crate) fn connect(
-    gateway: &mut Gateway,
+    gateway: Option<&mut Gateway>,
     plan: &Plan,
     node_set: &NodeSet,
 ) -> Result<(), RunError> {
+    let Some(gateway) = gateway else { return Ok(()) };
     let node = plan.internet().and_then(|id| node_set.node(id));
     let Some((node, socket)) = node.zip(gateway.take_inside()) else { return Ok(()) };
     let sent = node.send(&Request::Gateway, &[socket.as_fd()]);

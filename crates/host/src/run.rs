@@ -171,15 +171,9 @@ pub(crate) fn prepare(
         ..node_options(plan, &lanes, options, folder.path())
     };
     let mut node_set =
-        windtunnel_node::create(plan, &routes, &namespaces, &node_options, |done, total| {
-            observer.notice(&Notice::Setup { done, total });
-        })?;
-    if let Ok(Some(received)) = signals.read() {
-        return Err(RunError::Interrupted(received.signal));
-    }
-    if let Some(gateway) = &mut gateway {
-        gateway::connect(gateway, plan, &node_set)?;
-    }
+        windtunnel_node::create(plan, &routes, &namespaces, &node_options, progress(observer))?;
+    check_signals(&signals)?;
+    gateway::connect(gateway.as_mut(), plan, &node_set)?;
     limits.enforce(plan, &node_set);
     let calls = node_options.recorded.as_ref().filter(|recorded| recorded.calls);
     let supervised = calls.map(|recorded| supervised(&node_set, recorded));
@@ -224,6 +218,19 @@ fn settled_routes(plan: &Plan) -> Routes {
         routes.settle();
     }
     routes
+}
+
+/// Reports how many nodes are done.
+fn progress(observer: &Arc<dyn Observer>) -> impl FnMut(usize, usize) {
+    |done, total| observer.notice(&Notice::Setup { done, total })
+}
+
+/// Whether the user has interrupted the set-up.
+fn check_signals(signals: &signal::Reader) -> Result<(), RunError> {
+    match signals.read() {
+        Ok(Some(received)) => Err(RunError::Interrupted(received.signal)),
+        _ => Ok(()),
+    }
 }
 
 /// The nodes whose programs share a link, and the lane from each.

@@ -135,11 +135,7 @@ impl Server<'_> {
                 let failed = self.programs.receive(descriptors);
                 failed.map_or(Ok(()), |reply| self.reply(&reply))
             }
-            Request::Gateway => {
-                // The gateway process sees that its socket is closed.
-                let _ = gateway::begin(descriptors, self.v6);
-                Ok(())
-            }
+            Request::Gateway => self.begin_gateway(descriptors),
             Request::Bound(bounds) => {
                 self.programs.bounds().give(bounds, descriptors);
                 Ok(())
@@ -160,6 +156,12 @@ impl Server<'_> {
                 Ok(())
             }
         }
+    }
+
+    /// Where that fails, the gateway process sees that its socket is closed.
+    fn begin_gateway(&self, descriptors: Vec<OwnedFd>) -> Result<(), ChannelError> {
+        let _ = gateway::begin(descriptors, self.v6);
+        Ok(())
     }
 
     fn look(&mut self) -> Result<(), ChannelError> {

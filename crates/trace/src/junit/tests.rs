@@ -59,6 +59,7 @@ fn report() -> Report {
         received: Vec::new(),
         services: Vec::new(),
         replicas_watched: None,
+        internet: None,
         shares: Vec::new(),
         bounds: Vec::new(),
         expectations: vec![expectation(4, false), expectation(5, true)],
