@@ -217,6 +217,31 @@ Fair = TypedDict(
     },
     total=False,
 )
+Firewall = TypedDict(
+    "Firewall",
+    {
+        "icmp-timeout": "Time",
+        "in": "FirewallPolicy",
+        "out": "FirewallPolicy",
+        "rules": "Sequence[FirewallRule]",
+        "stateful": "bool",
+        "tcp-timeout": "Time",
+        "tcp-transitory-timeout": "Time",
+        "udp-timeout": "Time",
+    },
+    total=False,
+)
+FirewallRule = TypedDict(
+    "FirewallRule",
+    {
+        "allow": "Traffics",
+        "deny": "Traffics",
+        "from": "Names",
+        "reject": "Traffics",
+        "to": "Names",
+    },
+    total=False,
+)
 Flap = TypedDict(
     "Flap",
     {
@@ -228,6 +253,15 @@ Flap = TypedDict(
         "random": "bool",
         "times": "int",
         "until": "Time",
+    },
+    total=False,
+)
+ForwardedPort = TypedDict(
+    "ForwardedPort",
+    {
+        "port": "int",
+        "protocol": "ForwardProtocol",
+        "to": "str",
     },
     total=False,
 )
@@ -318,6 +352,22 @@ Memory = TypedDict(
     {
         "limit": "Size",
         "min": "Size",
+    },
+    total=False,
+)
+Nat = TypedDict(
+    "Nat",
+    {
+        "forward": "Sequence[ForwardedPort]",
+        "hairpin": "bool",
+        "icmp-timeout": "Time",
+        "port-allocation": "PortAllocation",
+        "ports": "PortRange",
+        "refresh": "Refresh",
+        "tcp-timeout": "Time",
+        "tcp-transitory-timeout": "Time",
+        "type": "NatType",
+        "udp-timeout": "Time",
     },
     total=False,
 )
@@ -552,6 +602,16 @@ Route = TypedDict(
     },
     total=False,
 )
+Router = TypedDict(
+    "Router",
+    {
+        "firewall": "Firewall",
+        "inside": "Names",
+        "nat": "NatOrType",
+        "outside": "Names",
+    },
+    total=False,
+)
 RoutingForm = TypedDict(
     "RoutingForm",
     {
@@ -643,6 +703,8 @@ EventRoute = Union[Route, Sequence[str]]
 SignalOrAny = str
 ExitCode = Union[SignalOrAny, int]
 FailOver = Literal["new", "transparent"]
+FirewallPolicy = Literal["allow", "deny", "reject"]
+ForwardProtocol = Literal["tcp", "udp"]
 TimeOrNone = str
 Jitter = Union[JitterForm, TimeOrNone]
 Lans = Union[Mapping[str, Union[Lan, None]], Sequence[str]]
@@ -655,6 +717,8 @@ MemorySizes = Union[Memory, Size]
 Metric = Literal["latency", "hops"]
 Mtu = Union[Size, int]
 Names = Union[Sequence[str], str]
+NatType = Literal["full-cone", "address-restricted", "port-restricted", "symmetric"]
+NatOrType = Union[Nat, NatType]
 NetworkModel = Literal["hops", "paths"]
 Occupancy = str
 Of = Literal["each", "any"]
@@ -669,6 +733,8 @@ Partition = Union[OneWay, Sequence[Sequence[str]]]
 Placement = Literal["auto", "pack", "spread"]
 PolicyWord = Literal["nearest", "hops", "least-connections", "hash", "ordered"]
 Policy = Union[PolicyWord, Weighted]
+PortAllocation = Literal["preserve", "sequential", "random"]
+PortRange = str
 PresetName = Literal["3g", "cable", "dsl", "fiber", "geo", "lan", "leo", "lte", "wifi"]
 Processors = Union[Cpu, float, str]
 Queue = str
@@ -679,10 +745,12 @@ ReadyCondition = Union[Ready, ReadyForm]
 RecordWhether = Literal["true", "false", "off", "standby"]
 Record = Union[RecordForm, RecordWhether, Sequence[Layer], bool]
 RecordDirection = Literal["forward", "reverse"]
+Refresh = Literal["outbound", "both"]
 ReorderText = str
 Reorder = Union[ReorderForm, ReorderText]
 RestartWhen = Literal["never", "on-failure", "always"]
 Restart = Union[RestartWhen, bool]
+Routers = Union[Mapping[str, Union[Router, None]], Sequence[str]]
 Routing = Union[Metric, RoutingForm]
 Word = Union[bool, float, str]
 Words = Union[Sequence[Word], str]
@@ -698,6 +766,8 @@ TimeOrEnd = str
 TimeOrNever = str
 TraceFile = Union[TraceForm, str]
 TraceMode = Literal["hold", "interpolate"]
+Traffic = str
+Traffics = Union[Sequence[Traffic], Traffic]
 User = Literal["invoker", "root", "image"]
 Verb = Literal["kill", "stop", "pause", "resume", "restart"]
 

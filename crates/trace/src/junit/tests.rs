@@ -66,7 +66,6 @@ fn report() -> Report {
         links: Vec::new(),
         routers: Vec::new(),
         records: None,
-        internet: None,
     }
 }
 
