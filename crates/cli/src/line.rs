@@ -183,7 +183,7 @@ mod tests {
         let (error, hint) = read(&["windtunnel", "check", "net.yaml", "--jsom"]);
         assert_eq!(error, "unexpected argument '--jsom' found");
         assert_eq!(hint.as_deref(), Some("a similar argument exists: '--json'"));
-        let (_, hint) = read(&["windtunnel", "check"]);
-        assert!(hint.is_some_and(|hint| hint.starts_with("Usage: windtunnel check")));
+        let (_, hint) = read(&["windtunnel", "import"]);
+        assert!(hint.is_some_and(|hint| hint.starts_with("Usage: windtunnel import")));
     }
 }

@@ -191,9 +191,9 @@ pub enum Reply {
         hint: Option<String>,
     },
     /// The state of the run.
-    Ps(RunStatus),
+    Ps(Box<RunStatus>),
     /// What links do, and the state of the run.
-    Snapshot(Snapshot),
+    Snapshot(Box<Snapshot>),
     /// The properties of the links.
     Links(LinkList),
     /// What is recorded.

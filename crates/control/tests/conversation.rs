@@ -163,7 +163,7 @@ fn a_reply_longer_than_the_socket_holds_arrives_whole_without_blocking_the_run()
         nats: Vec::new(),
     };
     let links: Vec<LaneStatus> = (0..5000).map(lane).collect();
-    let long = Reply::Snapshot(Snapshot { status, sampled_ns: 0, window_ns: 0, links });
+    let long = Reply::Snapshot(Box::new(Snapshot { status, sampled_ns: 0, window_ns: 0, links }));
     // More than two megabytes: no default of a Unix socket takes that.
     connection.reply(&long).unwrap();
     assert!(connection.is_unsent());

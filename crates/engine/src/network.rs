@@ -229,12 +229,12 @@ impl Network {
     /// Whether a router has a route to an address: one inside of a NAT is not known outside.
     #[inline]
     pub(crate) fn is_visible(&self, router: RouterId, address: IpAddr) -> bool {
-        self.visible.as_ref().is_none_or(|visible| visible.from_router(router, address))
+        self.visible.as_ref().is_none_or(|visible| visible.seen_by_router(router, address))
     }
 
     /// The same for what has come by a link.
     pub(crate) fn is_visible_from(&self, link: LinkId, address: IpAddr) -> bool {
-        self.visible.as_ref().is_none_or(|visible| visible.from_link(link, address))
+        self.visible.as_ref().is_none_or(|visible| visible.seen_by_link(link, address))
     }
 
     /// The routes of this moment.

@@ -98,7 +98,7 @@ impl Unpacker<'_> {
                 }
                 let attributes = Attributes::of(&mut entry).map_err(EntryError::Read)?;
                 let root = self.inside.folder(OsStr::new("")).map_err(write)?;
-                self.finish(root, OsStr::new("."), &attributes).map_err(write)
+                self.finish(&root, OsStr::new("."), &attributes).map_err(write)
             }
             Asked::Entry(parts) => self.place(entry, &parts, &shown),
         }
@@ -163,12 +163,12 @@ impl Unpacker<'_> {
                 return Err(refused(format!("is of an unknown kind ({:#x})", other.as_byte())));
             }
         }
-        self.finish(above, name, &attributes).map_err(write)
+        self.finish(&above, name, &attributes).map_err(write)
     }
 
     /// The owner, the mode, the time and the extended attributes.
-    fn finish(&mut self, above: OwnedFd, name: &OsStr, of: &Attributes) -> io::Result<()> {
-        let left_out = attributes::set(&above, name, of, self.ids)?;
+    fn finish(&mut self, above: &OwnedFd, name: &OsStr, of: &Attributes) -> io::Result<()> {
+        let left_out = attributes::set(above, name, of, self.ids)?;
         self.left_out.owners += left_out.owners;
         self.left_out.attributes += left_out.attributes;
         Ok(())

@@ -98,7 +98,10 @@ impl Proxy {
         }
         match request {
             Request::Ps => match all(parts, &living, request) {
-                Ok(replies) => Reply::Ps(self.status(replies.into_iter().filter_map(status_of))),
+                Ok(replies) => {
+                    let statuses = replies.into_iter().filter_map(status_of);
+                    Reply::Ps(Box::new(self.status(statuses)))
+                }
                 Err(reply) => reply,
             },
             Request::Snapshot => match all(parts, &living, request) {
@@ -182,7 +185,7 @@ impl Proxy {
     }
 
     fn snapshot(&self, replies: Vec<(u16, Reply)>) -> Reply {
-        let mut whole: Option<Snapshot> = None;
+        let mut whole: Option<Box<Snapshot>> = None;
         let mut statuses = Vec::new();
         for (member, reply) in replies {
             let Reply::Snapshot(snapshot) = reply else { return reply };
@@ -232,7 +235,7 @@ fn reservations(replies: Vec<(u16, Reply)>) -> Reply {
 
 fn status_of((member, reply): (u16, Reply)) -> Option<(u16, RunStatus)> {
     match reply {
-        Reply::Ps(status) => Some((member, status)),
+        Reply::Ps(status) => Some((member, *status)),
         _ => None,
     }
 }
@@ -404,12 +407,12 @@ mod tests {
             ..LaneStatus::default()
         };
         let snapshot = |pid, packets, lateness| {
-            Reply::Snapshot(Snapshot {
+            Reply::Snapshot(Box::new(Snapshot {
                 status: status(1, pid),
                 sampled_ns: 2,
                 window_ns: 3,
                 links: vec![lane(packets, lateness), lane(u64::MAX / 8, 0)],
-            })
+            }))
         };
         let replies = vec![(0, snapshot(10, 100, 5)), (1, snapshot(20, 30, 9))];
         let Reply::Snapshot(whole) = proxy.snapshot(replies) else { panic!("no snapshot") };

@@ -1,7 +1,5 @@
 //! A NAT against a simple model of one, which looks at a list of what has passed.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::net::Ipv4Addr;
 
 use proptest::prelude::*;
@@ -117,7 +115,7 @@ proptest! {
         for step in steps {
             model.forget(now);
             match step {
-                Step::Wait(ms) => now = now + Span::from_millis(ms),
+                Step::Wait(ms) => now += Span::from_millis(ms),
                 Step::Out { node, port, to, there } => {
                     let internal = endpoint([192, 168, 0], node, port);
                     let remote = endpoint([203, 0, 113], to, there);

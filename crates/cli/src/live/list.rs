@@ -49,7 +49,7 @@ fn ask(folder: PathBuf) -> mpsc::Receiver<Option<RunStatus>> {
     thread::spawn(move || {
         let status = Client::connect(&folder).and_then(|mut run| run.ask(&Request::Ps));
         let status = match status {
-            Ok(Reply::Ps(status)) => Some(status),
+            Ok(Reply::Ps(status)) => Some(*status),
             _ => None,
         };
         // The receiver may have given up waiting.

@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let mut client = arguments.live.connect()?;
     let plan = arguments.live.plan()?;
     let status = match client.ask(&Request::Ps)? {
-        Reply::Ps(status) => status,
+        Reply::Ps(status) => *status,
         other => return Err(Failure::unexpected(other)),
     };
     let absent: BTreeSet<NodeId> = (0..)

@@ -87,7 +87,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         return everywhere(&arguments.format);
     }
     let status = match arguments.live.connect()?.ask(&Request::Ps)? {
-        Reply::Ps(status) => status,
+        Reply::Ps(status) => *status,
         other => return Err(Failure::unexpected(other)),
     };
     if arguments.format.json {

@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         return session::run(client, arguments.live.plan()?, arguments.interval);
     }
     let snapshot = match client.ask(&Request::Snapshot)? {
-        Reply::Snapshot(snapshot) => snapshot,
+        Reply::Snapshot(snapshot) => *snapshot,
         other => return Err(Failure::unexpected(other)),
     };
     print(&snapshot, arguments.format.json)?;

@@ -60,7 +60,7 @@ fn answer(listener: &Listener, name: &str, end: &AtomicBool) {
             match connection.receive() {
                 Some(Incoming::Closed) => return false,
                 Some(Incoming::Request(request, _)) if *request == Request::Ps => {
-                    let _ = connection.reply(&Reply::Ps(status(name)));
+                    let _ = connection.reply(&Reply::Ps(Box::new(status(name))));
                 }
                 _ => {}
             }

@@ -138,7 +138,7 @@ links:
 ";
         // The NAT outside: behind four nodes and two interfaces of `home`.
         let outcome = lab.pass(text);
-        assert_eq!(outcome.file("nodes/visitor/stdout.0"), "hello from inside");
+        assert_eq!(outcome.output("visitor"), "hello from inside");
         for position in 0..3 {
             let result = outcome.file(&format!("nodes/client/stdout.{position}"));
             let result: serde_json::Value = serde_json::from_str(&result).unwrap();

@@ -48,12 +48,12 @@ impl Visible {
     }
 
     #[inline]
-    pub(super) fn from_router(&self, router: RouterId, address: IpAddr) -> bool {
+    pub(super) fn seen_by_router(&self, router: RouterId, address: IpAddr) -> bool {
         let from = self.routers.get(router.index()).copied().flatten();
         from.is_none_or(|from| self.sees(from, address))
     }
 
-    pub(super) fn from_link(&self, link: LinkId, address: IpAddr) -> bool {
+    pub(super) fn seen_by_link(&self, link: LinkId, address: IpAddr) -> bool {
         self.sees(self.realms.of_link(link), address)
     }
 

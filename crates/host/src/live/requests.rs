@@ -67,8 +67,8 @@ impl Live {
         descriptors: &[OwnedFd],
     ) -> Result<Option<Reply>, Refusal> {
         match request {
-            Request::Ps => return Ok(Some(Reply::Ps(self.status()))),
-            Request::Snapshot => return Ok(Some(Reply::Snapshot(self.snapshot()))),
+            Request::Ps => return Ok(Some(Reply::Ps(Box::new(self.status())))),
+            Request::Snapshot => return Ok(Some(Reply::Snapshot(Box::new(self.snapshot())))),
             Request::Links => return Ok(Some(Reply::Links(self.links()))),
             Request::Exec { node, argv, cwd, env, terminal } => {
                 let spawn = Spawn { id, argv, env, cwd, terminal, program: None };

@@ -12,6 +12,26 @@ pub(super) fn starts(problem: &Problem) -> Vec<Vec<usize>> {
     vec![grown(problem), poured(problem, &order), dealt(problem), fitted(problem)]
 }
 
+/// Every division of the groups, with routers nowhere yet, if there are no more than `most`; else
+/// none.
+pub(super) fn each(problem: &Problem, most: usize) -> impl Iterator<Item = Vec<usize>> {
+    let (groups, hosts) = (problem.groups, problem.rooms.len());
+    let count = u32::try_from(groups).ok().and_then(|groups| hosts.checked_pow(groups));
+    let count = count.filter(|count| *count <= most).unwrap_or(0);
+    let division = move |number: usize| {
+        let mut labels = vec![hosts; problem.units.len()];
+        let mut rest = number;
+        for label in &mut labels[..groups] {
+            (*label, rest) = (rest % hosts, rest / hosts);
+        }
+        labels
+    };
+    let allowed = move |labels: &Vec<usize>| {
+        (0..groups).all(|group| problem.units[group].allowed[labels[group]])
+    };
+    (0..count).map(division).filter(allowed)
+}
+
 /// Each machine grows from a seed by the unit that is tied most to its units, until its share is
 /// full.
 fn grown(problem: &Problem) -> Vec<usize> {

@@ -105,3 +105,12 @@ proptest! {
         prop_assert!(best(&problem).unwrap().cost <= cost_of(&problem, &dealt));
     }
 }
+
+/// Found by the property above: two nodes each on strong links, where moves ended with a cut of 43 instead of 5.
+#[test]
+fn a_network_that_moves_alone_divide_badly_is_divided_well() {
+    let links = [(0, 0, 1), (2, 3, 43), (0, 5, 5), (2, 5, 5), (0, 1, 44), (5, 2, 43)];
+    let mut problem = problem(7, 7, 2, &links);
+    problem.fill(Filling::Auto, &[true; 2]);
+    assert_eq!(best(&problem).unwrap().cost, optimum(&problem));
+}

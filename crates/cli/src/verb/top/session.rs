@@ -145,7 +145,7 @@ impl Session {
         match (asked, reply) {
             (PendingRequest::Snapshot, Reply::Snapshot(snapshot)) => {
                 if !self.app.paused {
-                    self.app.update(snapshot);
+                    self.app.update(*snapshot);
                 }
             }
             (PendingRequest::Order(done), Reply::Done) => self.app.say(done, false),

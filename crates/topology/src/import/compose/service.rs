@@ -277,7 +277,7 @@ impl Service<'_> {
                 }
                 "expose" | "labels" | "container_name" | "hostname" | "pull_policy"
                 | "platform" | "stdin_open" | "tty" | "annotations" => {
-                    notes.leave_out("Keys of services", what)
+                    notes.leave_out("Keys of services", what);
                 }
                 key if key.starts_with("x-") => notes.leave_out("Keys of services", what),
                 _ => notes.lose("Keys of services", what),
