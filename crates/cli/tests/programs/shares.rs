@@ -185,7 +185,8 @@ while begin is None or time.time() < begin + 4.5:
     if begin is None:
         begin = float(open('go').read())
     sender, number = data[:5].decode(), int.from_bytes(data[5:9], 'big')
-    assert last.get(sender, -1) < number, data[:9]
+    # Until the socket is found to be shared, datagrams are the first program's, in its queue.
+    assert time.time() < begin + 0.2 or last.get(sender, -1) < number, data[:9]
     last[sender] = number
     if begin + 0.2 < time.time() < begin + 3.9:
         counts[sender] = counts.get(sender, 0) + 1
