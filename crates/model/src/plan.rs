@@ -9,6 +9,7 @@ mod recording;
 mod reservation;
 mod root;
 mod service;
+mod written;
 
 use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::NodeId;
 use crate::lan::Subnet;
-use crate::plan::Plan;
+use crate::plan::{Plan, written};
 
 /// What a node has that stands for the machine's outside.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -111,13 +111,10 @@ impl FromStr for Allow {
         };
         let prefix = match prefix {
             "" => Some(width),
-            prefix => {
-                let digits = prefix.strip_prefix('/').and_then(number);
-                digits.and_then(|it| u8::try_from(it).ok())
-            }
+            prefix => prefix.strip_prefix('/').and_then(written::number),
         };
         let prefix = prefix.filter(|prefix| *prefix <= width).ok_or_else(error)?;
-        let ports = ports.map(|ports| range(ports).ok_or_else(error)).transpose()?;
+        let ports = ports.map(|ports| written::ports(ports).ok_or_else(error)).transpose()?;
         Ok(Allow::Range { network, prefix, ports })
     }
 }
@@ -131,23 +128,6 @@ fn split_address(text: &str) -> Option<(&str, &str)> {
     let is_v6 = text.matches(':').count() > 1;
     let end = if is_v6 { text.find('/') } else { text.find(['/', ':']) };
     Some(text.split_at(end.unwrap_or(text.len())))
-}
-
-fn range(text: &str) -> Option<(u16, u16)> {
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    let (first, last) = (port(first)?, port(last)?);
-    (first <= last).then_some((first, last))
-}
-
-fn port(text: &str) -> Option<u16> {
-    number(text).and_then(|it| u16::try_from(it).ok()).filter(|port| *port > 0)
-}
-
-/// `+80` and `080` are numbers for `parse`, and none for people.
-fn number(text: &str) -> Option<u32> {
-    let plain = text.bytes().all(|byte| byte.is_ascii_digit());
-    let leading = text.len() > 1 && text.starts_with('0');
-    if plain && !leading { text.parse().ok() } else { None }
 }
 
 impl From<Allow> for String {
@@ -232,8 +212,8 @@ impl FromStr for Publish {
             }
         };
         let address = address.map(|text| parse(text).ok_or_else(error)).transpose()?;
-        let port = port(machine).ok_or_else(error)?;
-        let to = self::port(to).ok_or_else(error)?;
+        let port = written::port(machine).ok_or_else(error)?;
+        let to = written::port(to).ok_or_else(error)?;
         Ok(Publish { address, port, to })
     }
 }

@@ -154,24 +154,13 @@ fn read_timeout(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Span> {
     Some(timeout)
 }
 
-/// A port, or a range of them: `first-last`.
-fn parse_ports(text: &str) -> Option<windtunnel_model::plan::PortRange> {
-    let port = |text: &str| {
-        let plain = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
-        text.parse::<u16>().ok().filter(|port| plain && *port > 0)
-    };
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    let range = windtunnel_model::plan::PortRange { first: port(first)?, last: port(last)? };
-    (range.first <= range.last).then_some(range)
-}
-
 fn read_ports(
     from: &mut Decoder<'_>,
     field: Field<'_>,
 ) -> Option<windtunnel_model::plan::PortRange> {
     let needed = "a range of ports such as 40000-49999";
     let text = from.text(field, needed)?;
-    let range = parse_ports(text);
+    let range = windtunnel_model::plan::PortRange::of(text);
     if range.is_none() {
         let message = format!("{}: `{}` is not {needed}", field.key, shorten(text));
         from.mistake(field.wrong(), message);

@@ -120,6 +120,12 @@ pub struct PortRange {
 }
 
 impl PortRange {
+    /// The range that is written `first-last`, or as one port.
+    #[must_use]
+    pub fn of(text: &str) -> Option<PortRange> {
+        crate::plan::written::ports(text).map(|(first, last)| PortRange { first, last })
+    }
+
     /// Whether it holds a port.
     #[must_use]
     pub const fn contains(&self, port: u16) -> bool {

@@ -7,6 +7,8 @@ use core::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::plan::written;
+
 /// A port of a transport protocol; as text `80/tcp`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
@@ -63,9 +65,7 @@ impl FromStr for ServicePort {
             "udp" => Transport::Udp,
             _ => return Err(error()),
         };
-        // `+80` and `080` are numbers for `parse`, and no ports for people.
-        let plain = port.bytes().all(|byte| byte.is_ascii_digit()) && !port.starts_with('0');
-        let port = port.parse().ok().filter(|port| plain && *port > 0).ok_or_else(error)?;
+        let port = written::port(port).ok_or_else(error)?;
         Ok(ServicePort { port, transport })
     }
 }

@@ -1,9 +1,11 @@
 //! Firewalls.
 
 use serde_json::{Value as Json, json};
-use windtunnel_model::plan::{Firewall as Model, FirewallPolicy, IpTransport, Timeouts, Traffic};
+use windtunnel_model::plan::{
+    Firewall as Model, FirewallPolicy, IpTransport, PortRange, Timeouts, Traffic,
+};
 
-use super::{TimeoutKeys, parse_ports, read_timeouts};
+use super::{TimeoutKeys, read_timeouts};
 use crate::decode::{At, Decoder, Field};
 use crate::grammar::{Definitions, Form, Item, List, Names, map, words};
 use crate::position::Place;
@@ -182,5 +184,5 @@ fn parse_traffic(text: &str) -> Option<Traffic> {
         return Some(Traffic { transport: Some(transport(text)?), ports: None });
     };
     let transport = transport(protocol).filter(|it| *it != IpTransport::Icmp)?;
-    Some(Traffic { transport: Some(transport), ports: Some(parse_ports(ports)?) })
+    Some(Traffic { transport: Some(transport), ports: Some(PortRange::of(ports)?) })
 }
