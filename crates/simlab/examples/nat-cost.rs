@@ -4,13 +4,18 @@
 //! difference is that of the two of a round. With arguments (a case, properties of the links,
 //! packets) it runs one case once: for a profiler, or to count instructions.
 
+#[path = "support/measure.rs"]
+mod measure;
+
 use std::hint::black_box;
 use std::net::SocketAddr;
 
 use windtunnel_engine::{Engine, Limits};
-use windtunnel_model::{Plan, PortId, Time};
+use windtunnel_model::Plan;
 use windtunnel_simlab::World;
-use windtunnel_wire::{build, vnet};
+use windtunnel_wire::build;
+
+use measure::{pass, processor_ns, spread};
 
 const ROUNDS: usize = 15;
 /// So many that the processor's time, which is counted up at each tick, is exact to some percent.
@@ -74,13 +79,6 @@ fn compare(name: &str, [mut base, mut ours]: [Bench; 2]) {
     println!("{name}\t60 ns more\t{base} ns\t{ours} ns\t{more} ns more");
 }
 
-/// Median, least and greatest of a column.
-fn spread(costs: &mut [[f64; 3]], at: usize) -> String {
-    costs.sort_by(|a, b| a[at].total_cmp(&b[at]));
-    let [least, median, most] = [0, costs.len() / 2, costs.len() - 1].map(|row| costs[row][at]);
-    format!("{median:.1} ({least:.1} to {most:.1})")
-}
-
 /// An engine, and a datagram that is sent again and again.
 struct Bench {
     engine: Engine,
@@ -119,16 +117,7 @@ impl Bench {
             }
             // 2 µs: 60 packets of 1478 bytes are on the way at 6 Gbit/s.
             self.at += 2000;
-            let now = Time::from_nanos(self.at);
-            let header = vnet::Header::default();
-            let express = self.engine.handle_packet(now, PortId(0), header, &mut frame);
-            bytes += usize::from(express.is_some());
-            while let Some(departure) = self.engine.poll_output() {
-                bytes += departure.frame.len();
-                self.engine.recycle(departure.frame);
-            }
-            while self.engine.poll_handoff().is_some() {}
-            black_box(self.engine.poll_timeout());
+            bytes += pass(&mut self.engine, self.at, &mut frame);
         }
         assert!(black_box(bytes) > 0, "packets arrive");
         (processor_ns() - start) as f64 / f64::from(count)
@@ -145,12 +134,4 @@ fn plan(router: &str, properties: &str) -> Plan {
     ))
     .plan()
     .clone()
-}
-
-/// Time that this thread has had a processor (`/proc/[pid]/schedstat`), so that other programs beside
-/// it do not count.
-fn processor_ns() -> u64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let first = text.split(' ').next().and_then(|ns| ns.parse().ok());
-    first.expect("the kernel has CONFIG_SCHED_INFO")
 }

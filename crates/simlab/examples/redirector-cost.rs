@@ -5,14 +5,19 @@
 //! arguments (a case, properties of the links, packets) it runs one case once: for a profiler, or to
 //! count instructions.
 
+#[path = "support/measure.rs"]
+mod measure;
+
 use std::hint::black_box;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use windtunnel_engine::{Engine, Limits, NetworkChange};
 use windtunnel_model::plan::{ServiceChange, ServiceUpdate};
-use windtunnel_model::{NodeId, Plan, PortId, ServiceId, Time};
+use windtunnel_model::{NodeId, Plan, ServiceId, Time};
 use windtunnel_simlab::World;
-use windtunnel_wire::{build, tcp, vnet};
+use windtunnel_wire::{build, tcp};
+
+use measure::{pass, processor_ns, spread};
 
 const ROUNDS: usize = 9;
 /// So many that the processor's time, which is counted up at each tick, is exact to some percent.
@@ -117,13 +122,6 @@ fn compare(name: &str, asked: &str, [mut base, mut ours]: [Bench; 2]) {
     println!("{name}\t{asked}\t{base} ns\t{ours} ns\t{median:.3} ({least:.3} to {most:.3})");
 }
 
-/// Median, least and greatest of a column.
-fn spread(costs: &mut [[f64; 3]], at: usize) -> String {
-    costs.sort_by(|a, b| a[at].total_cmp(&b[at]));
-    let [least, median, most] = [0, costs.len() / 2, costs.len() - 1].map(|row| costs[row][at]);
-    format!("{median:.1} ({least:.1} to {most:.1})")
-}
-
 /// An engine, and a packet that is sent again and again.
 struct Bench {
     engine: Engine,
@@ -162,16 +160,7 @@ impl Bench {
             (frame[29], frame[34], frame[35]) = (address, high, low);
             // 2 µs: 60 packets of 1478 bytes are on the way at 6 Gbit/s.
             self.at += 2000;
-            let now = Time::from_nanos(self.at);
-            let port = PortId(0);
-            let express = self.engine.handle_packet(now, port, vnet::Header::default(), &mut frame);
-            bytes += usize::from(express.is_some());
-            while let Some(departure) = self.engine.poll_output() {
-                bytes += departure.frame.len();
-                self.engine.recycle(departure.frame);
-            }
-            while self.engine.poll_handoff().is_some() {}
-            black_box(self.engine.poll_timeout());
+            bytes += pass(&mut self.engine, self.at, &mut frame);
         }
         black_box(bytes);
         (processor_ns() - start) as f64 / f64::from(count)
@@ -204,14 +193,6 @@ fn service(number: u32) -> SocketAddr {
 fn own(plan: &Plan, node: NodeId) -> SocketAddr {
     let address = plan.nodes[node.index()].interfaces[0].v4;
     (address.expect("it has IPv4"), 80).into()
-}
-
-/// Time that this thread has had a processor (`/proc/[pid]/schedstat`), so that other programs beside
-/// it do not count.
-fn processor_ns() -> u64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let first = text.split(' ').next().and_then(|ns| ns.parse().ok());
-    first.expect("the kernel has CONFIG_SCHED_INFO")
 }
 
 /// Bytes of memory that this process uses.
