@@ -55,16 +55,15 @@ struct Written<'a> {
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let file = &arguments.file;
     let schema = (!arguments.no_schema).then(|| file.with_file_name(SCHEMA_NAME));
-    // Before anything is written: a file without its schema, or the other way round, is half.
-    refuse_to_overwrite(file, arguments.force)?;
+    let text = arguments.template.text(schema.is_some().then_some(SCHEMA_NAME));
+    // First: where it may not be overwritten, nothing is written.
+    Destination::new(file.clone(), arguments.force).write(&text)?;
     if let Some(schema) = &schema {
         // One that is there is that of another file here, and is brought up to date.
         let text = serde_json::to_string_pretty(&windtunnel_scenario::schema())
             .map_err(|error| Failure::caused(Exit::Internal, error))?;
         Destination::new(schema.clone(), true).write(&format!("{text}\n"))?;
     }
-    let text = arguments.template.text(schema.is_some().then_some(SCHEMA_NAME));
-    Destination::new(file.clone(), arguments.force).write(&text)?;
     let template = arguments.template.name();
     if arguments.format.json {
         output::json(&Written { template, file, schema })?;
@@ -80,14 +79,6 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         file.display()
     ))?;
     Ok(Exit::Fine.code())
-}
-
-fn refuse_to_overwrite(file: &Path, force: bool) -> Result<(), Failure> {
-    if force || !file.exists() {
-        return Ok(());
-    }
-    let text = format!("{} is there already", file.display());
-    Err(Failure::new(Exit::Usage, text).hint("name another file, or overwrite it with --force"))
 }
 
 const SCHEMA_NAME: &str = "windtunnel.schema.json";
