@@ -5,15 +5,24 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use windtunnel_control::part::with_causes;
+use windtunnel_host::roots;
 use windtunnel_image::{Image, ImageError};
 use windtunnel_model::Plan;
-use windtunnel_model::plan::{Node, Root, RootSource};
+use windtunnel_model::plan::{Node, REGISTRY, Root, RootSource};
 use windtunnel_scenario::{Errors, Loaded, Mistake, Place};
 
+use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::progress::{Progress, Unit};
 
 /// Looks at every image of the loaded scenario. Mistakes are at the place of `image` in the file.
-pub(crate) fn look_at(loaded: &mut Loaded, name: &str, text: &[u8]) -> Result<(), Failure> {
+pub(crate) fn look_at(
+    loaded: &mut Loaded,
+    name: &str,
+    text: &[u8],
+    quiet: bool,
+) -> Result<(), Failure> {
+    fetch(&mut loaded.plan, quiet)?;
     let text = String::from_utf8_lossy(text);
     let mut images = Images::default();
     let mut mistakes = BTreeMap::new();
@@ -30,6 +39,31 @@ pub(crate) fn look_at(loaded: &mut Loaded, name: &str, text: &[u8]) -> Result<()
         true => Ok(()),
         false => Err(Failure::Scenario(Errors::of(mistakes.into_values().collect()))),
     }
+}
+
+/// Fetches images that are in registries. What a tag leads to now is in the plan by its digest.
+fn fetch(plan: &mut Plan, quiet: bool) -> Result<(), Failure> {
+    let mut known: BTreeMap<String, String> = BTreeMap::new();
+    for node in &mut plan.nodes {
+        let Some(root) = &mut node.root else { continue };
+        let Some(reference) = root.source.reference().map(str::to_owned) else { continue };
+        if !known.contains_key(&reference) {
+            let mut bar = Progress::new("fetching images", Unit::Bytes, quiet);
+            let fetched = roots::fetched(&reference, &mut |done, total| bar.set(done, total));
+            let (pinned, _) = fetched.map_err(|error| {
+                let text = format!("node {}: {}", node.name, with_causes(&error));
+                let failure = Failure::new(Exit::Machine, text);
+                error.hint().into_iter().fold(failure, Failure::hint)
+            })?;
+            known.insert(reference.clone(), format!("{REGISTRY}{pinned}"));
+        }
+        if let (RootSource::Image { path, .. }, Some(pinned)) =
+            (&mut root.source, known.get(&reference))
+        {
+            path.clone_from(pinned);
+        }
+    }
+    Ok(())
 }
 
 /// An image without a command gives its node no program; none may wait for it then.
@@ -84,7 +118,8 @@ impl Images {
         };
         let key = (path.clone(), name.clone());
         if !self.known.contains_key(&key) {
-            let image = Image::open(Path::new(path), name.as_deref());
+            let place = roots::place_of(&root.source).map_err(|error| (error.to_string(), None))?;
+            let image = Image::open(&place, name.as_deref());
             let image = image.map_err(|error| said(&error))?;
             self.known.insert(key.clone(), image);
         }

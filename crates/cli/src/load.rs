@@ -15,8 +15,8 @@ use crate::{images, presence};
 pub(crate) use usual::{ScenarioFile, USUAL_NAME, usual};
 
 /// Reads and resolves the scenario in `file` (`-`: standard input), with what holds instead of what
-/// it says, or beside it.
-pub(crate) fn scenario(file: &Path, instead: Instead<'_>) -> Result<Loaded, Failure> {
+/// it says, or beside it. Images in registries are fetched, with a bar unless it is to be `quiet`.
+pub(crate) fn scenario(file: &Path, instead: Instead<'_>, quiet: bool) -> Result<Loaded, Failure> {
     let name = match is_standard_input(file) {
         true => "<stdin>".to_owned(),
         false => file.display().to_string(),
@@ -31,7 +31,7 @@ pub(crate) fn scenario(file: &Path, instead: Instead<'_>) -> Result<Loaded, Fail
     let default_name = stem.as_deref().unwrap_or("scenario");
     let base = folder_of(file);
     let mut loaded = resolve(&name, &text, default_name, &base, instead)?;
-    images::look_at(&mut loaded, &name, &text)?;
+    images::look_at(&mut loaded, &name, &text, quiet)?;
     if !instead.several_machines {
         // Over several machines, each looks at the programs of its own nodes.
         presence::check(&mut loaded, &name, &text, &base)?;

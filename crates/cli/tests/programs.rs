@@ -80,6 +80,8 @@ mod receive;
 mod record;
 #[path = "programs/recorded.rs"]
 mod recorded;
+#[path = "programs/registries.rs"]
+mod registries;
 #[path = "programs/report.rs"]
 mod report;
 #[path = "programs/reservations.rs"]

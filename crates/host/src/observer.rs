@@ -10,6 +10,8 @@ use windtunnel_trace::event::Event;
 pub enum Notice<'a> {
     /// So many of all nodes are up.
     Setup { done: usize, total: usize },
+    /// So many bytes of an image are fetched from its registry.
+    Fetching { done: u64, total: u64 },
     /// So many bytes of images are unpacked.
     Unpacking { done: u64, total: u64 },
     /// Windtunnel measures the paths that expectations name.
@@ -48,6 +50,10 @@ pub enum OwnedNotice {
         done: usize,
         total: usize,
     },
+    Fetching {
+        done: u64,
+        total: u64,
+    },
     Unpacking {
         done: u64,
         total: u64,
@@ -77,6 +83,7 @@ impl From<&Notice<'_>> for OwnedNotice {
     fn from(notice: &Notice<'_>) -> Self {
         match *notice {
             Notice::Setup { done, total } => OwnedNotice::Setup { done, total },
+            Notice::Fetching { done, total } => OwnedNotice::Fetching { done, total },
             Notice::Unpacking { done, total } => OwnedNotice::Unpacking { done, total },
             Notice::Measuring { paths } => OwnedNotice::Measuring { paths },
             Notice::Output { source, node, error, line } => OwnedNotice::Output {
@@ -102,7 +109,9 @@ impl OwnedNotice {
         let programs: usize = plan.nodes.iter().map(|node| node.programs.len()).sum();
         let can_be = match &seen {
             OwnedNotice::Setup { done, total } => *done <= nodes && *total <= nodes,
-            OwnedNotice::Unpacking { done, total } => done <= total,
+            OwnedNotice::Fetching { done, total } | OwnedNotice::Unpacking { done, total } => {
+                done <= total
+            }
             OwnedNotice::Measuring { paths } => *paths <= plan.expectations.len(),
             OwnedNotice::Output { source, node, .. } => {
                 *node < nodes
@@ -120,6 +129,9 @@ impl OwnedNotice {
     pub fn notice(&self) -> Notice<'_> {
         match self {
             OwnedNotice::Setup { done, total } => Notice::Setup { done: *done, total: *total },
+            OwnedNotice::Fetching { done, total } => {
+                Notice::Fetching { done: *done, total: *total }
+            }
             OwnedNotice::Unpacking { done, total } => {
                 Notice::Unpacking { done: *done, total: *total }
             }

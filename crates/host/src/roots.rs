@@ -6,6 +6,7 @@
 
 mod account;
 mod error;
+mod fetching;
 mod volumes;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,8 @@ use windtunnel_node::{Namespaces, OwnRoot};
 use crate::folder::Folder;
 use crate::observer::{Notice, Observer};
 pub use error::RootError;
+pub(crate) use fetching::fetch;
+pub use fetching::{fetched, place_of};
 use volumes::Volumes;
 
 /// Folders that are shown as one tree.
@@ -46,13 +49,12 @@ pub(crate) fn prepare(
     observer: &dyn Observer,
     notes: &mut Vec<String>,
 ) -> Result<BTreeMap<NodeId, OwnRoot>, RootError> {
-    let is_here = |node: usize| here.is_none_or(|here| here.get(node).copied().unwrap_or(false));
     let nodes: Vec<(NodeId, &Node, &Root)> = plan
         .nodes
         .iter()
         .enumerate()
         .filter_map(|(id, node)| Some((NodeId::from_index(id), node, node.root.as_ref()?)))
-        .filter(|(id, ..)| is_here(id.index()))
+        .filter(|(id, ..)| is_one_of(here, id.index()))
         .collect();
     if nodes.is_empty() {
         return Ok(BTreeMap::new());
@@ -106,6 +108,11 @@ pub(crate) fn remove(plan: &Plan, folder: &Folder) -> Vec<String> {
     failures
 }
 
+/// Whether a node is among those of this machine; `None`: all are.
+fn is_one_of(here: Option<&[bool]>, node: usize) -> bool {
+    here.is_none_or(|here| here.get(node).copied().unwrap_or(false))
+}
+
 /// What distinguishes file systems: the same for nodes of one image.
 fn key(root: &Root) -> (String, Option<String>) {
     match &root.source {
@@ -141,7 +148,8 @@ fn trees(
                 if images.contains_key(&key(root)) {
                     continue;
                 }
-                let image = Image::open(Path::new(path), name.as_deref())
+                let place = place_of(&root.source)?;
+                let image = Image::open(&place, name.as_deref())
                     .map_err(|source| RootError::Image { node: node.name.clone(), source })?;
                 if let Some(expected) = digest.as_deref().filter(|it| *it != image.id().to_string())
                 {

@@ -157,6 +157,7 @@ pub(crate) fn prepare(
     let (nice, promotion, kernel) = (nice_of_programs(), Promotion::prepare(), kernel(plan));
     let around = options.group.as_deref();
     let mut limits = Limits::prepare(plan, folder.path(), here.as_deref(), around)?;
+    roots::fetch(plan, here.as_deref(), observer.as_ref())?;
     let namespaces = windtunnel_node::enter_for(plan)?;
     let routes = settled_routes(plan);
     let (lanes, mut notes) = (owners::lanes(plan), Vec::new());

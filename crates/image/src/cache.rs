@@ -78,7 +78,7 @@ impl Cache {
         let mut found = Vec::new();
         for entry in entries {
             let folder = entry.map_err(failed)?.path();
-            if folder.is_dir() {
+            if folder.is_dir() && !folder.ends_with(crate::fetched::FOLDER) {
                 found.push(Cache { folder, ids: Ids::One });
             }
         }
@@ -201,12 +201,7 @@ impl Cache {
     fn lock(&self, file: &File, how: FlockOperation) -> Result<(), UnpackError> {
         let failed =
             |source| UnpackError::Cache { action: "lock", path: self.folder.clone(), source };
-        loop {
-            match rustix::fs::flock(file.as_fd(), how) {
-                Err(rustix::io::Errno::INTR) => {}
-                other => return other.map_err(|error| failed(error.into())),
-            }
-        }
+        lock(file, how).map_err(failed)
     }
 
     /// Removes the layers that no run uses, and what was interrupted.
@@ -313,7 +308,17 @@ fn decoder<'a, R: Read + 'a>(mut stored: BufReader<R>) -> io::Result<Box<dyn Rea
     Ok(Box::new(stored))
 }
 
-fn remove(folder: &Path) -> io::Result<()> {
+/// Waits for a lock (flock(2)), through signals.
+pub(crate) fn lock(file: &File, how: FlockOperation) -> io::Result<()> {
+    loop {
+        match rustix::fs::flock(file.as_fd(), how) {
+            Err(rustix::io::Errno::INTR) => {}
+            other => return Ok(other?),
+        }
+    }
+}
+
+pub(crate) fn remove(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
@@ -321,7 +326,7 @@ fn remove(folder: &Path) -> io::Result<()> {
 }
 
 /// What a folder takes on the disk.
-fn bytes(folder: &Path) -> u64 {
+pub(crate) fn bytes(folder: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
     let Ok(entries) = fs::read_dir(folder) else { return 0 };
     let each = entries.flatten().filter_map(|entry| {

@@ -20,6 +20,9 @@ pub(crate) struct Descriptor {
     #[serde(default)]
     pub(crate) media_type: String,
     pub(crate) digest: String,
+    /// Bytes; 0 where it is not said.
+    #[serde(default)]
+    pub(crate) size: u64,
     #[serde(default)]
     pub(crate) annotations: BTreeMap<String, String>,
     #[serde(default)]
@@ -96,11 +99,7 @@ impl Descriptor {
 
     /// Whether it leads to an index.
     pub(crate) fn is_index(&self) -> bool {
-        let kinds = [
-            "application/vnd.oci.image.index.v1+json",
-            "application/vnd.docker.distribution.manifest.list.v2+json",
-        ];
-        kinds.contains(&self.media_type.as_str())
+        INDEX_TYPES.contains(&self.media_type.as_str())
     }
 
     /// Whether it describes other entries, as provenance that builders add.
@@ -108,6 +107,12 @@ impl Descriptor {
         self.annotations.contains_key("vnd.docker.reference.type")
     }
 }
+
+/// Media types of what is an index: of OCI, and of Docker.
+pub(crate) const INDEX_TYPES: [&str; 2] = [
+    "application/vnd.oci.image.index.v1+json",
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+];
 
 /// The name that images have for this machine's processor (Go's `GOARCH`).
 pub(crate) const ARCHITECTURE: &str = match std::env::consts::ARCH.as_bytes() {

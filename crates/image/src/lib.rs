@@ -3,7 +3,7 @@
 //! Promises: what is unpacked has the digest that its image names (SHA-256, of the layer as it is
 //! stored and of its content); an unpacked layer is whole or not there, whatever is interrupted and
 //! however many do it at once; nothing is written outside of the layer's own folder, whatever the
-//! layer says. Refuses: registries, signatures, and running anything.
+//! layer says. Refuses: talking to registries, signatures, and running anything.
 //!
 //! | module | nouns |
 //! | --- | --- |
@@ -17,6 +17,7 @@
 //! | `unpack` | from a layer to a folder |
 //! | `inside` | [`Inside`]: paths below a folder that no link leads out of |
 //! | `cache` | [`Cache`]: layers by digest, each unpacked once |
+//! | `fetched` | [`Fetched`]: images from registries in the cache, with what they still lack |
 //! | `merged` | [`Merged`]: layers as the one tree that they are together |
 //!
 //! ```
@@ -32,6 +33,7 @@ mod config;
 mod digest;
 mod document;
 mod error;
+mod fetched;
 mod ids;
 mod image;
 mod inside;
@@ -47,8 +49,9 @@ pub use cache::{Cache, Cached, Removed};
 pub use config::Config;
 pub use digest::Digest;
 pub use error::{ImageError, UnpackError};
+pub use fetched::{Fetched, FetchedImage, fetched_place};
 pub use ids::{Ids, Range};
-pub use image::{Image, Layer};
+pub use image::{Image, Layer, Missing, missing};
 pub use inside::{Inside, Kind};
 pub use merged::Merged;
 pub use unpack::LeftOut;

@@ -43,7 +43,7 @@ pub use recording::{
     RecordDirection, RecordMode, Recording,
 };
 pub use reservation::Reservation;
-pub use root::{Root, RootSource, Volume, VolumeSource};
+pub use root::{REGISTRY, Root, RootSource, Volume, VolumeSource};
 pub use service::{
     Encapsulation, FailOver, Health, OnLoss, Policy, PortError, Probe, Replica, Service,
     ServiceChange, ServicePort, ServiceUpdate, Transport,

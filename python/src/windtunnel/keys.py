@@ -816,8 +816,9 @@ class NodeKeys(TypedDict, total=False):
     image: str
     """An image of OCI or Docker whose files the node has as its own: a folder (an OCI layout), or
     a tar file of one, or of `docker save` or `podman save`; `FILE#NAME` is one of several in a
-    file. Without `run`, the node runs the image's own command. A relative path starts at the
-    file's folder."""
+    file. Or one in a registry, `oci://HOST/NAME:TAG` or `oci://HOST/NAME@sha256:DIGEST`, which is
+    fetched once. Without `run`, the node runs the image's own command. A relative path starts at
+    the file's folder."""
     keep_files: bool
     """Whether what the node writes into its own files stays in the run folder; default false."""
     memory: MemorySizes

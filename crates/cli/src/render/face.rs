@@ -53,6 +53,7 @@ pub(crate) struct Face {
 /// What happens before the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
+    Fetching,
     Unpacking,
     Setup,
 }
@@ -165,6 +166,7 @@ impl Face {
     fn step(&self, step: Step, done: u64, total: u64) {
         let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || match step {
+            Step::Fetching => Progress::new("fetching images", Unit::Bytes, self.manner.quiet),
             Step::Unpacking => Progress::new("unpacking images", Unit::Bytes, self.manner.quiet),
             Step::Setup => Progress::new("setting up nodes", Unit::Things, self.manner.quiet),
         };
@@ -193,6 +195,7 @@ impl Observer for Face {
                 let number = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
                 self.step(Step::Setup, number(*done), number(*total));
             }
+            Notice::Fetching { done, total } => self.step(Step::Fetching, *done, *total),
             Notice::Unpacking { done, total } => self.step(Step::Unpacking, *done, *total),
             Notice::Measuring { paths } => {
                 let noun = if *paths == 1 { "path" } else { "paths" };

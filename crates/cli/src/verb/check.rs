@@ -123,7 +123,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let instead = Instead { several_machines, reserve, ..Instead::default() };
     let file = arguments.scenario.path()?;
     arguments.machines.refuse_two_inputs(&file)?;
-    let loaded = load::scenario(&file, instead)?;
+    let loaded = load::scenario(&file, instead, false)?;
     known(&loaded.plan, arguments.from.as_deref())?;
     known(&loaded.plan, arguments.to.as_deref())?;
     // Machines that are named count what they have themselves.

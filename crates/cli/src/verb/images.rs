@@ -1,9 +1,11 @@
 //! `images`: the cache of unpacked images.
 
+use std::path::Path;
+
 use clap::builder::FalseyValueParser;
 use serde::Serialize;
 use windtunnel_host::roots::{RootError, cache_folder};
-use windtunnel_image::{Cache, Removed};
+use windtunnel_image::{Cache, Fetched, FetchedImage, Removed, UnpackError};
 
 use crate::arguments::Format;
 use crate::exit::Exit;
@@ -13,14 +15,15 @@ use crate::render::quantity::{bytes, count};
 use crate::render::table::{Align, Table};
 use crate::verb::Outcome;
 
-/// List the layers of images that are unpacked in the cache, or remove them
+/// List what the cache has of images, or remove it
 ///
 /// A run unpacks the layers of its nodes' images once, into the folder that WINDTUNNEL_IMAGE_CACHE
 /// names, or windtunnel/images in $XDG_CACHE_HOME or ~/.cache. Layers are shared by images, and named
-/// by the digest of their content.
+/// by the digest of their content. Images from registries (`image: oci://...`) are kept there, too, as
+/// they were fetched.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Remove every layer that no run uses
+    /// Remove every layer that no run uses, and the images from registries if no run uses any
     #[arg(long, env = "WINDTUNNEL_CLEAR", value_parser = FalseyValueParser::new())]
     clear: bool,
     #[command(flatten)]
@@ -31,8 +34,16 @@ pub(crate) struct Arguments {
 #[derive(Debug, Serialize)]
 struct Shown {
     folder: String,
+    /// From registries.
+    images: Vec<ShownImage>,
     layers: Vec<ShownLayer>,
     removed: Option<ShownRemoved>,
+}
+
+#[derive(Debug, Serialize)]
+struct ShownImage {
+    reference: String,
+    digest: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -43,9 +54,11 @@ struct ShownLayer {
 
 #[derive(Debug, Serialize)]
 struct ShownRemoved {
+    images: u64,
     layers: u64,
     bytes: u64,
     in_use: u64,
+    images_in_use: u64,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
@@ -58,24 +71,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
             hint.into_iter().fold(failure, Failure::hint)
         })?;
     }
-    let mut shown =
-        Shown { folder: folder.display().to_string(), layers: Vec::new(), removed: None };
-    let mut all = Removed::default();
-    for cache in Cache::every(&folder).map_err(|error| failure(&RootError::Cache(error)))? {
-        if arguments.clear {
-            let removed = cache.clear().map_err(|error| failure(&RootError::Cache(error)))?;
-            all.layers += removed.layers;
-            all.bytes += removed.bytes;
-            all.in_use += removed.in_use;
-        }
-        let layers = cache.layers().map_err(|error| failure(&RootError::Cache(error)))?;
-        let layer = |(digest, bytes)| ShownLayer { digest, bytes };
-        shown.layers.extend(layers.into_iter().map(layer));
-    }
-    if arguments.clear {
-        let Removed { layers, bytes, in_use, .. } = all;
-        shown.removed = Some(ShownRemoved { layers, bytes, in_use });
-    }
+    let shown = shown(&folder, arguments.clear).map_err(|error| failure(&error.into()))?;
     match arguments.format.json {
         true => output::json(&shown)?,
         false => output::data(&text(&shown))?,
@@ -83,15 +79,51 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     Ok(Exit::Fine.code())
 }
 
+/// What is in the cache, after it has been cleared where that is asked for.
+fn shown(folder: &Path, clear: bool) -> Result<Shown, UnpackError> {
+    let (mut all, mut layers) = (Removed::default(), Vec::new());
+    let images = if clear { Fetched::clear(folder)? } else { Removed::default() };
+    for cache in Cache::every(folder)? {
+        if clear {
+            let removed = cache.clear()?;
+            all.layers += removed.layers;
+            all.bytes += removed.bytes;
+            all.in_use += removed.in_use;
+        }
+        let layer = |(digest, bytes)| ShownLayer { digest, bytes };
+        layers.extend(cache.layers()?.into_iter().map(layer));
+    }
+    let removed = clear.then(|| ShownRemoved {
+        images: images.layers,
+        layers: all.layers,
+        bytes: all.bytes + images.bytes,
+        in_use: all.in_use,
+        images_in_use: images.in_use,
+    });
+    let image =
+        |it: FetchedImage| ShownImage { reference: it.reference, digest: it.digest.to_string() };
+    let images = Fetched::list(folder)?.into_iter().map(image).collect();
+    Ok(Shown { folder: folder.display().to_string(), images, layers, removed })
+}
+
 fn text(shown: &Shown) -> String {
-    let layers = |number: u64| count(usize::try_from(number).unwrap_or(usize::MAX), "layer");
+    let counted = |number: u64, noun| count(usize::try_from(number).unwrap_or(usize::MAX), noun);
     if let Some(removed) = &shown.removed {
-        let kept = match removed.in_use {
+        let kept: String = [("layer", removed.in_use), ("image", removed.images_in_use)]
+            .iter()
+            .filter(|(_, number)| *number > 0)
+            .map(|(noun, number)| format!("; {} in use", counted(*number, noun)))
+            .collect();
+        let images = match removed.images {
             0 => String::new(),
-            number => format!("; {} in use", layers(number)),
+            number => format!(" and {} from registries", counted(number, "image")),
         };
-        let (removed, freed) = (layers(removed.layers), bytes(removed.bytes));
-        return format!("{removed} removed from {} ({freed}){kept}\n", shown.folder);
+        let (removed, freed) = (counted(removed.layers, "layer"), bytes(removed.bytes));
+        return format!("{removed}{images} removed from {} ({freed}){kept}\n", shown.folder);
+    }
+    let mut images = Table::new(&[("image", Align::Left), ("digest", Align::Left)]);
+    for image in &shown.images {
+        images.row([image.reference.clone(), image.digest.clone()]);
     }
     let mut table = Table::new(&[("layer", Align::Left), ("size", Align::Right)]);
     for layer in &shown.layers {
@@ -99,9 +131,10 @@ fn text(shown: &Shown) -> String {
     }
     let sum = shown.layers.iter().map(|layer| layer.bytes).sum();
     let number = u64::try_from(shown.layers.len()).unwrap_or(u64::MAX);
-    let last = format!("{} in {} ({})", layers(number), shown.folder, bytes(sum));
-    let head = if shown.layers.is_empty() { Vec::new() } else { table.lines() };
-    [head, vec![last, String::new()]].concat().join("\n")
+    let last = format!("{} in {} ({})", counted(number, "layer"), shown.folder, bytes(sum));
+    let images = if shown.images.is_empty() { Vec::new() } else { images.lines() };
+    let layers = if shown.layers.is_empty() { Vec::new() } else { table.lines() };
+    [images, layers, vec![last, String::new()]].concat().join("\n")
 }
 
 fn failure(error: &RootError) -> Failure {

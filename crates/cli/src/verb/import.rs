@@ -129,7 +129,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         run: arguments.run.clone(),
         latency: arguments.latency,
     };
-    let mut progress = Progress::new("importing", Unit::Things, arguments.answer.json);
+    let mut progress = Progress::timed("importing", Unit::Things, arguments.answer.json);
     progress.set(0, STEPS);
     let (format, topology) = windtunnel_topology::import(&original, &options).map_err(refused)?;
     progress.set(1, STEPS);

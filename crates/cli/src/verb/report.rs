@@ -76,7 +76,7 @@ pub(crate) fn write_into(folder: &Path) -> Result<(), Failure> {
 }
 
 fn report(runs: &[PathBuf], options: &Options) -> Result<Report, Failure> {
-    let mut bar = Progress::new("reading runs", Unit::Things, false);
+    let mut bar = Progress::timed("reading runs", Unit::Things, false);
     let mut progress = |done: usize, total: usize| {
         let number = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
         bar.set(number(done), number(total));

@@ -188,7 +188,7 @@ impl Arguments {
     fn load(&self) -> Result<Loaded, Failure> {
         let mut instead = self.manner.instead();
         instead.several_machines = self.machines.are_named();
-        load::scenario(&self.scenario.path()?, instead)
+        load::scenario(&self.scenario.path()?, instead, self.manner.is_quiet())
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::support::evidence::statistics;
 use crate::support::image::{Files, ImageBuilder};
+use crate::support::registry::Registry;
 use crate::support::{Lab, User, is_missing, is_root, missing, unprivileged, users};
 
 const TOOLS: [&str; 9] = ["/bin/sh", "sh", "cat", "ls", "id", "env", "chown", "stat", "sleep"];
@@ -236,18 +237,20 @@ fn a_compose_file_with_a_database_and_two_services_runs_to_its_end() {
         let builder = builder.layer(&data, 999);
         let server =
             json!({"Entrypoint": ["redis-server"], "User": "redis", "WorkingDir": "/data"});
-        builder.write("redis-7.tar", &server);
+        let Some(registry) = Registry::start(&lab) else { return };
+        registry.push(&builder.write("server.tar", &server), "redis:7");
         builder.write("app.tar", &json!({}));
-        let compose = "services:\n  db:\n    image: redis:7\n    \
+        let image = format!("services:\n  db:\n    image: {}/redis:7\n", registry.address());
+        let compose = "    \
                        command: [--bind, 0.0.0.0, --protected-mode, 'no', --save, '']\n    \
                        healthcheck: {test: redis-cli -p 6379 ping}\n    volumes: ['data:/data']\n  \
-                       writer:\n    image: app\n    command: redis-cli -h db set key 42\n    \
+                       writer:\n    image: app\n    build: .\n    command: redis-cli -h db set key 42\n    \
                        depends_on: {db: {condition: service_healthy}}\n  \
-                       reader:\n    image: app\n    entrypoint: [redis-cli, -h, db]\n    \
+                       reader:\n    image: app\n    build: .\n    entrypoint: [redis-cli, -h, db]\n    \
                        command: get key\n    cap_add: [NET_ADMIN]\n    \
                        depends_on: {writer: {condition: service_completed_successfully}}\n\
                        volumes: {data: {}}\n";
-        lab.write("compose.yaml", compose);
+        lab.write("compose.yaml", image + compose);
         let imported = lab.windtunnel(&["import", "compose.yaml"]).output().unwrap();
         let talk = String::from_utf8_lossy(&imported.stderr).into_owned();
         assert!(imported.status.success(), "{talk}");

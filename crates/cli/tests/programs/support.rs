@@ -14,6 +14,8 @@ mod live;
 mod machine;
 #[path = "support/outcome.rs"]
 mod outcome;
+#[path = "support/registry.rs"]
+pub(crate) mod registry;
 #[path = "../common/wait.rs"]
 mod wait;
 

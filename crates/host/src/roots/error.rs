@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use windtunnel_image::{AccountError, ImageError, UnpackError};
+use windtunnel_registry::RegistryError;
 
 /// Why a node cannot have a file system of its own; nothing has been started.
 #[derive(Debug, thiserror::Error)]
@@ -13,6 +14,13 @@ pub enum RootError {
     NoFolder { node: String, path: PathBuf },
     #[error("node {node}: its image cannot be used")]
     Image { node: String, source: ImageError },
+    #[error("node {node}: its image cannot be fetched")]
+    Fetch { node: String, source: Box<RootError> },
+    #[error(transparent)]
+    Registry { source: Box<RegistryError> },
+    /// A plan names what it was made of, and no tag.
+    #[error("the reference {reference} does not name an image by its digest")]
+    Unpinned { reference: String },
     /// The machines of a run must have the same image at the same place.
     #[error("node {node}: {} is the image {found} here, and the run is of {expected}", path.display())]
     Other { node: String, path: PathBuf, expected: String, found: String },
@@ -47,6 +55,8 @@ impl RootError {
     pub fn hint(&self) -> Option<String> {
         match self {
             RootError::Image { source, .. } => source.hint(),
+            RootError::Fetch { source, .. } => source.hint(),
+            RootError::Registry { source } => source.hint(),
             RootError::Layer { source, .. } | RootError::Cache(source) => source.hint(),
             RootError::Other { .. } => {
                 Some("copy the image to the same place on every machine".into())

@@ -35,7 +35,8 @@ pub enum RootSource {
     Folder(String),
     /// An image.
     Image {
-        /// Its file or folder on the machine, absolute.
+        /// Its file or folder on the machine, absolute; or `oci://` and a reference to a registry,
+        /// which ends with the digest of its manifest once the image has been looked at.
         path: String,
         /// Which of several in a file, by its name.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -68,6 +69,20 @@ pub enum VolumeSource {
     /// A folder of the run, which all nodes that name it share.
     Named(String),
 }
+
+impl RootSource {
+    /// What names an image in a registry, without `oci://`; `None`: it is a folder, or in a file.
+    #[must_use]
+    pub fn reference(&self) -> Option<&str> {
+        match self {
+            RootSource::Folder(_) => None,
+            RootSource::Image { path, .. } => path.strip_prefix(REGISTRY),
+        }
+    }
+}
+
+/// What is before references to registries.
+pub const REGISTRY: &str = "oci://";
 
 impl Root {
     /// Whether it is an image that has not been looked at yet.

@@ -52,7 +52,9 @@ fn root(node: &Node) -> Result<(), Invalid> {
             let digest = digest.as_deref();
             let is_digest =
                 |text: &str| text.strip_prefix("sha256:").is_some_and(|hex| hex.len() == 64);
-            is_path(path) && digest.is_none_or(is_digest)
+            let is_reference = |reference: &str| !reference.is_empty() && is_text(reference);
+            (is_path(path) || root.source.reference().is_some_and(is_reference))
+                && digest.is_none_or(is_digest)
         }
     };
     ensure(source, || "its file system cannot be found by what is said of it".to_owned())?;

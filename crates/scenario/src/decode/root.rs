@@ -1,6 +1,6 @@
 //! A file system of a node's own: a folder or an image, and what is mounted in it.
 
-use windtunnel_model::plan::{Root, RootSource, User, Volume, VolumeSource};
+use windtunnel_model::plan::{REGISTRY, Root, RootSource, User, Volume, VolumeSource};
 
 use super::{At, Decoder, Field, Fields};
 use crate::grammar::{Names, form, map, texts};
@@ -24,8 +24,9 @@ map! {
         "root" ROOT: String,
         /// An image of OCI or Docker whose files the node has as its own: a folder (an OCI layout),
         /// or a tar file of one, or of `docker save` or `podman save`; `FILE#NAME` is one of several
-        /// in a file. Without `run`, the node runs the image's own command. A relative path starts at
-        /// the file's folder.
+        /// in a file. Or one in a registry, `oci://HOST/NAME:TAG` or `oci://HOST/NAME@sha256:DIGEST`,
+        /// which is fetched once. Without `run`, the node runs the image's own command. A relative
+        /// path starts at the file's folder.
         "image" IMAGE: String,
         /// Words for the entry point of the image, in place of the image's own.
         "args" ARGS: Args,
@@ -113,18 +114,8 @@ fn read_image(
     args: Option<Vec<String>>,
 ) -> Option<RootSource> {
     let text = from.text(field, "the path of an image")?;
-    if let Some((kind, _)) = text.split_once("://") {
-        let message = format!("image: `{}` is in a registry, not in a file", shorten(text));
-        let hint = format!(
-            "fetch it once, `skopeo copy {} oci-archive:FILE.tar`, and write `image: FILE.tar`",
-            if kind == "docker" {
-                text.to_owned()
-            } else {
-                format!("docker://{}", &text[kind.len() + 3..])
-            }
-        );
-        from.mistake_with_hint(field.wrong(), message, hint);
-        return None;
+    if let Some((kind, reference)) = text.split_once("://") {
+        return read_reference(from, field, (kind, reference), args);
     }
     let (path, name) = match text.rsplit_once('#') {
         Some((path, name)) => (path, Some(name.to_owned())),
@@ -136,6 +127,33 @@ fn read_image(
     }
     Some(RootSource::Image { path: path.to_owned(), name, digest: None, args })
 }
+
+/// `oci://` and what names an image in a registry.
+fn read_reference(
+    from: &mut Decoder<'_>,
+    field: Field<'_>,
+    (kind, reference): (&str, &str),
+    args: Option<Vec<String>>,
+) -> Option<RootSource> {
+    let is_name = !reference.is_empty()
+        && reference.len() <= REFERENCE_BYTES_MAX
+        && reference.bytes().all(|byte| byte.is_ascii_graphic());
+    let hint = match kind {
+        "oci" if is_name => {
+            let path = format!("{REGISTRY}{reference}");
+            return Some(RootSource::Image { path, name: None, digest: None, args });
+        }
+        "docker" if is_name => format!("write `oci://{reference}`"),
+        _ => "write `oci://HOST/NAME:TAG`, or the path of a file or folder".to_owned(),
+    };
+    let shown = shorten(&format!("{kind}://{reference}"));
+    let message = format!("image: `{shown}` is neither a path nor a reference");
+    from.mistake_with_hint(field.wrong(), message, hint);
+    None
+}
+
+/// A name has 255 at the most, a tag 128, a digest 71.
+const REFERENCE_BYTES_MAX: usize = 500;
 
 form! {
     /// Words of a command line.

@@ -11,8 +11,10 @@ use crate::position::Place;
 /// The file system that a node's keys mean, with paths from `base`.
 pub(super) fn resolve(keys: &RootKeys, base: &str) -> Option<Root> {
     let mut source = keys.source.as_ref()?.value.clone();
-    let (RootSource::Folder(path) | RootSource::Image { path, .. }) = &mut source;
-    *path = absolute(base, path);
+    if source.reference().is_none() {
+        let (RootSource::Folder(path) | RootSource::Image { path, .. }) = &mut source;
+        *path = absolute(base, path);
+    }
     let mut volumes = keys.volumes.clone();
     for volume in &mut volumes {
         if let VolumeSource::Path(path) = &mut volume.source {

@@ -21,7 +21,7 @@ fn services_become_nodes_with_images_commands_and_variables() {
     let db = node("db");
     let root = db.root.as_ref().unwrap();
     let RootSource::Image { path, args, .. } = &root.source else { panic!("{root:?}") };
-    assert_eq!(path, "/base/postgres-16.tar");
+    assert_eq!(path, "oci://postgres:16");
     assert_eq!(args.as_deref(), Some(&["-c".to_owned(), "fsync=off".to_owned()][..]));
     assert_eq!(db.programs[0].env["POSTGRES_PASSWORD"], "se$cret");
     assert_eq!(root.volumes[0].source, VolumeSource::Named("data".into()));
@@ -74,7 +74,11 @@ fn each_key_that_is_not_carried_over_is_named() {
     assert_eq!(items(&notes.lost, "Ports of the machine"), ["ports of web-app"]);
     assert_eq!(items(&notes.lost, "Keys of the file"), ["secrets"]);
     assert_eq!(items(&notes.lost, "Variables of the shell"), ["TOKEN"]);
-    assert_eq!(items(&notes.lost, "Images are not built"), ["migrate"]);
+    assert_eq!(items(&notes.lost, "Images are not built"), ["migrate.tar (migrate)"]);
+    assert_eq!(
+        items(&notes.assumed, "Images are fetched"),
+        ["postgres:16", "registry.example:5000/shop/web", "shop-test"]
+    );
     assert_eq!(items(&notes.left_out, "Keys of services"), ["labels of test"]);
     assert_eq!(items(&notes.assumed, "Services are healthy"), ["db (tcp:5432)"]);
 }

@@ -129,14 +129,19 @@ impl Service<'_> {
             Some(image) => self.reader.text(image, "image", notes)?,
             None => String::new(),
         };
-        if find(keys, "build").is_some() {
-            notes.lose("Images are not built here: build them, and save them", node.name.clone());
+        let is_built = find(keys, "build").is_some();
+        if !is_built && !image.is_empty() {
+            let text =
+                "Images are fetched from their registries: for one in a file, write `image: FILE`";
+            notes.assume(text, shorten(&image));
+            node.more.push(("image", text_of(&format!("oci://{image}"))));
+            return Ok(());
         }
         let reference = if image.is_empty() { self.key.text.as_str() } else { image.as_str() };
         let file = file_name(reference);
-        let text = "Images are tar files beside the scenario: `docker save -o FILE IMAGE`, `podman save`, or \
-                    `skopeo copy docker://IMAGE oci-archive:FILE`";
-        notes.assume(text, format!("{file} ({})", shorten(reference)));
+        let text = "Images are not built here: build them, and save them as tar files beside the scenario, \
+                    `docker save -o FILE IMAGE` or `podman save -o FILE IMAGE`";
+        notes.lose(text, format!("{file} ({})", shorten(reference)));
         node.more.push(("image", text_of(&file)));
         Ok(())
     }

@@ -1,0 +1,235 @@
+//! Reading the documents of an image, from the one that names the others down to its configuration.
+
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+
+use super::{Layer, Missing};
+use crate::digest::Digest;
+use crate::document::{ARCHITECTURE, Configuration, Descriptor, Index, Manifest, Platform, Saved};
+use crate::error::ImageError;
+use crate::store::Store;
+
+/// Its layers' files, each with its digest if that is known.
+pub(super) type Files = Vec<(String, Option<Digest>)>;
+
+pub(super) struct Reader<'a> {
+    pub(super) path: &'a Path,
+    pub(super) store: &'a Store,
+}
+
+impl Reader<'_> {
+    pub(super) fn layout(
+        &self,
+        name: Option<&str>,
+    ) -> Result<(Digest, Configuration, Files), ImageError> {
+        let index: Index = self.parse("index.json", &self.bytes("index.json")?)?;
+        let chosen = self.choose(index.manifests, name)?;
+        let (_, manifest): (_, Manifest) = self.blob(&self.of_platform(chosen)?)?;
+        let (id, configuration) = self.blob(&manifest.config)?;
+        let file = |layer: &Descriptor| {
+            let digest = self.digest(&layer.digest)?;
+            Ok((blob_name(&digest), Some(digest)))
+        };
+        let files = manifest.layers.iter().map(file).collect::<Result<_, _>>()?;
+        Ok((id, configuration, files))
+    }
+
+    pub(super) fn saved(
+        &self,
+        name: Option<&str>,
+    ) -> Result<(Digest, Configuration, Files), ImageError> {
+        let all: Vec<Saved> = self.parse("manifest.json", &self.bytes("manifest.json")?)?;
+        let tags = |saved: &Saved| saved.repo_tags.clone().unwrap_or_default();
+        let names: Vec<String> = all.iter().flat_map(tags).collect();
+        let mut all = all;
+        let chosen = match name {
+            Some(name) => all.into_iter().find(|saved| tags(saved).iter().any(|tag| tag == name)),
+            None if all.len() > 1 => return Err(self.several(names)),
+            None => all.pop(),
+        };
+        let chosen = chosen.ok_or_else(|| self.no_such(name, names))?;
+        let bytes = self.bytes(&chosen.config)?;
+        let configuration = self.parse(&chosen.config, &bytes)?;
+        // A layer's file may be named by any digest or none: it is checked by its content.
+        let files = chosen.layers.into_iter().map(|file| (file, None)).collect();
+        Ok((Digest::of(&bytes), configuration, files))
+    }
+
+    pub(super) fn choose(
+        &self,
+        all: Vec<Descriptor>,
+        name: Option<&str>,
+    ) -> Result<Descriptor, ImageError> {
+        let mut all: Vec<_> = all.into_iter().filter(|one| !one.is_attestation()).collect();
+        let names: Vec<String> =
+            all.iter().filter_map(Descriptor::name).map(str::to_owned).collect();
+        if let Some(name) = name {
+            let found = all.into_iter().find(|one| one.is_called(name));
+            return found.ok_or_else(|| self.no_such(Some(name), names));
+        }
+        // Several platforms of one image have no other difference.
+        let plain =
+            all.len() > 1 && all.iter().all(|one| one.platform.is_some() && one.name().is_none());
+        if plain {
+            return self.for_here(all);
+        }
+        match all.len() {
+            0 | 1 => all.pop().ok_or_else(|| self.no_such(None, names)),
+            _ => Err(self.several(names)),
+        }
+    }
+
+    /// Follows indexes down to the manifest for this machine.
+    pub(super) fn of_platform(&self, mut chosen: Descriptor) -> Result<Descriptor, ImageError> {
+        for _ in 0..INDEXES_DEEP {
+            if !chosen.is_index() {
+                return Ok(chosen);
+            }
+            chosen = self.below(&chosen)?;
+        }
+        Err(self.endless())
+    }
+
+    /// What an index has for this machine.
+    pub(super) fn below(&self, chosen: &Descriptor) -> Result<Descriptor, ImageError> {
+        let (_, index): (_, Index) = self.blob(chosen)?;
+        let all = index.manifests.into_iter().filter(|one| !one.is_attestation());
+        self.for_here(all.collect())
+    }
+
+    pub(super) fn endless(&self) -> ImageError {
+        self.document("index.json", "leads from index to index")
+    }
+
+    pub(super) fn lacks<'d>(
+        &self,
+        all: impl IntoIterator<Item = &'d Descriptor>,
+        is_manifest: bool,
+    ) -> Result<Vec<Missing>, ImageError> {
+        let mut lacks = Vec::new();
+        for one in all {
+            let digest = self.digest(&one.digest)?;
+            if !self.store.has(&blob_name(&digest)) {
+                lacks.push(Missing { digest, bytes: one.size, is_manifest });
+            }
+        }
+        Ok(lacks)
+    }
+
+    fn for_here(&self, all: Vec<Descriptor>) -> Result<Descriptor, ImageError> {
+        let fits =
+            |platform: &Platform| platform.os == "linux" && platform.architecture == ARCHITECTURE;
+        let shown = |one: &Descriptor| {
+            one.platform.as_ref().map(|it| format!("{}/{}", it.os, it.architecture))
+        };
+        let found = all.iter().filter_map(shown).collect();
+        let fitting = all.into_iter().find(|one| one.platform.as_ref().is_none_or(fits));
+        let path = self.path.to_owned();
+        fitting.ok_or(ImageError::Platform { path, wanted: ARCHITECTURE, found })
+    }
+
+    pub(super) fn check_platform(&self, configuration: &Configuration) -> Result<(), ImageError> {
+        let Configuration { os, architecture, .. } = configuration;
+        let fits = |found: &str, wanted: &str| found.is_empty() || found == wanted;
+        if fits(os, "linux") && fits(architecture, ARCHITECTURE) {
+            return Ok(());
+        }
+        let found = vec![format!("{os}/{architecture}")];
+        Err(ImageError::Platform { path: self.path.to_owned(), wanted: ARCHITECTURE, found })
+    }
+
+    pub(super) fn layers(
+        &self,
+        from: &Configuration,
+        files: Files,
+    ) -> Result<Vec<Layer>, ImageError> {
+        let ids = &from.rootfs.diff_ids;
+        if ids.len() != files.len() {
+            let why = format!("names {} layers, and the image has {}", ids.len(), files.len());
+            return Err(self.document("the configuration", &why));
+        }
+        if ids.len() > LAYERS_MAX {
+            return Err(self.document("the configuration", "has more than 500 layers"));
+        }
+        let pairs = ids.iter().zip(files);
+        let layer = |(id, (file, stored)): (&String, (String, Option<Digest>))| {
+            if !self.store.has(&file) {
+                return Err(self
+                    .document("the manifest", &format!("names a layer {file} that is not there")));
+            }
+            Ok(Layer { id: self.digest(id)?, stored, file })
+        };
+        pairs.map(layer).collect()
+    }
+
+    /// A document by its digest.
+    pub(super) fn blob<T: DeserializeOwned>(
+        &self,
+        of: &Descriptor,
+    ) -> Result<(Digest, T), ImageError> {
+        let expected = self.digest(&of.digest)?;
+        let name = blob_name(&expected);
+        let bytes = self.bytes(&name)?;
+        let found = Digest::of(&bytes);
+        if found != expected {
+            return Err(ImageError::Digest {
+                path: self.path.to_owned(),
+                what: name,
+                expected,
+                found,
+            });
+        }
+        let parsed = self.parse(&name, &bytes)?;
+        Ok((found, parsed))
+    }
+
+    pub(super) fn bytes(&self, name: &str) -> Result<Vec<u8>, ImageError> {
+        let failed =
+            |error: std::io::Error| self.document(name, &format!("cannot be read: {error}"));
+        self.store.document(name).map_err(failed)
+    }
+
+    pub(super) fn parse<T: DeserializeOwned>(
+        &self,
+        name: &str,
+        bytes: &[u8],
+    ) -> Result<T, ImageError> {
+        serde_json::from_slice(bytes)
+            .map_err(|error| self.document(name, &format!("does not say what it should: {error}")))
+    }
+
+    pub(super) fn digest(&self, text: &str) -> Result<Digest, ImageError> {
+        let why = || {
+            self.document("a document", &format!("names `{text:.80}`, which is no SHA-256 digest"))
+        };
+        Digest::parse(text).ok_or_else(why)
+    }
+
+    pub(super) fn document(&self, document: &str, why: &str) -> ImageError {
+        let (document, why) = (document.to_owned(), why.to_owned());
+        ImageError::Document { path: self.path.to_owned(), document, why }
+    }
+
+    fn several(&self, names: Vec<String>) -> ImageError {
+        ImageError::Several { path: self.path.to_owned(), names }
+    }
+
+    fn no_such(&self, name: Option<&str>, names: Vec<String>) -> ImageError {
+        match name {
+            Some(name) => {
+                ImageError::NoSuchName { path: self.path.to_owned(), name: name.to_owned(), names }
+            }
+            None => self.document("its index", "names no image"),
+        }
+    }
+}
+
+pub(super) fn blob_name(digest: &Digest) -> String {
+    format!("blobs/sha256/{}", digest.hex())
+}
+
+/// An index of a registry may lead to an index of platforms.
+pub(super) const INDEXES_DEEP: usize = 4;
+/// What overlayfs takes (`OVL_MAX_STACK`).
+const LAYERS_MAX: usize = 500;

@@ -1,0 +1,99 @@
+//! A file that is being fetched: never longer than its image says, and there when it is whole.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::AsyncWrite;
+
+/// A file beside the one that it will be.
+pub(crate) struct Blob<'a> {
+    file: File,
+    partial: PathBuf,
+    /// Bytes that may still come.
+    left: u64,
+    progress: &'a mut dyn FnMut(u64),
+}
+
+impl<'a> Blob<'a> {
+    pub(crate) fn create(
+        path: &Path,
+        bytes: u64,
+        progress: &'a mut dyn FnMut(u64),
+    ) -> io::Result<Blob<'a>> {
+        let partial = path.with_extension("partial");
+        let file = File::create(&partial)?;
+        Ok(Blob { file, partial, left: bytes, progress })
+    }
+
+    /// Gives it its name. Its digest has been checked.
+    pub(crate) fn finish(self, path: &Path) -> io::Result<()> {
+        // What is there must be whole, also after a power failure.
+        self.file.sync_all()?;
+        fs::rename(&self.partial, path)
+    }
+}
+
+/// Writes block the thread, which has nothing else to do.
+impl AsyncWrite for Blob<'_> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let Some(left) = self.left.checked_sub(length) else {
+            let text = "a blob is longer than its manifest says";
+            return Poll::Ready(Err(io::Error::new(ErrorKind::InvalidData, text)));
+        };
+        self.left = left;
+        let written = self.file.write_all(bytes).map(|()| bytes.len());
+        (self.progress)(length);
+        Poll::Ready(written)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(blob: &mut Blob<'_>, bytes: &[u8]) -> io::Result<usize> {
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        match Pin::new(blob).poll_write(&mut context, bytes) {
+            Poll::Ready(written) => written,
+            Poll::Pending => unreachable!(),
+        }
+    }
+
+    #[test]
+    fn a_blob_has_its_name_when_it_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("blob");
+        let mut seen = 0;
+        let mut progress = |bytes| seen += bytes;
+        let mut blob = Blob::create(&path, 4, &mut progress).unwrap();
+        write(&mut blob, b"ab").unwrap();
+        assert!(!path.exists());
+        write(&mut blob, b"cd").unwrap();
+        blob.finish(&path).unwrap();
+        assert_eq!((fs::read(&path).unwrap(), seen), (b"abcd".to_vec(), 4));
+    }
+
+    #[test]
+    fn a_blob_that_is_longer_than_it_should_be_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut progress = |_| ();
+        let mut blob = Blob::create(&folder.path().join("blob"), 3, &mut progress).unwrap();
+        assert!(write(&mut blob, b"abcd").is_err());
+    }
+}

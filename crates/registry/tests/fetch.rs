@@ -1,0 +1,184 @@
+//! Fetching from registries that answer in ways which real ones should not. Images from a real one are
+//! fetched by `--test programs images` of `cli`.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+mod server;
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::json;
+use windtunnel_image::{Digest, Fetched, Image};
+use windtunnel_registry::{Reference, RegistryError, fetch};
+
+use server::{Answer, Server};
+
+/// An image in a registry: its blobs and its manifest.
+struct Made {
+    manifest: Vec<u8>,
+    config: Vec<u8>,
+    layer: Vec<u8>,
+}
+
+impl Made {
+    fn new() -> Made {
+        // An empty tar file is a layer without entries.
+        let layer = vec![0; 1024];
+        let rootfs = json!({"type": "layers", "diff_ids": [Digest::of(&layer).to_string()]});
+        let architecture = match std::env::consts::ARCH {
+            "x86_64" => "amd64",
+            "aarch64" => "arm64",
+            other => other,
+        };
+        let config = json!({"os": "linux", "architecture": architecture, "config": {"Cmd": ["serve"]},
+                            "rootfs": rootfs});
+        let config = config.to_string().into_bytes();
+        let named = |bytes: &[u8]| json!({"mediaType": "x", "digest": Digest::of(bytes).to_string(), "size": bytes.len()});
+        let manifest =
+            json!({"schemaVersion": 2, "config": named(&config), "layers": [named(&layer)]});
+        Made { manifest: manifest.to_string().into_bytes(), config, layer }
+    }
+
+    fn serve(&self) -> Server {
+        Server::new()
+            .give("/v2/a/manifests/1", Answer::Bytes(self.manifest.clone()))
+            .give(
+                &format!("/v2/a/manifests/{}", Digest::of(&self.manifest)),
+                Answer::Bytes(self.manifest.clone()),
+            )
+            .give(&blob(&self.config), Answer::Bytes(self.config.clone()))
+            .give(&blob(&self.layer), Answer::Bytes(self.layer.clone()))
+    }
+}
+
+fn blob(bytes: &[u8]) -> String {
+    format!("/v2/a/blobs/{}", Digest::of(bytes))
+}
+
+fn get(server: &Server, cache: &Path, name: &str) -> Result<std::path::PathBuf, RegistryError> {
+    let reference = Reference::parse(&format!("{}/{name}", server.address()))?;
+    let fetched = Fetched::open(cache)?;
+    let (digest, place) = fetch(&reference, &fetched, &mut |done, total| assert!(done <= total))?;
+    assert_eq!(place, fetched.place(&digest));
+    Ok(place)
+}
+
+fn error_of(server: &Server, cache: &Path) -> String {
+    let error = get(server, cache, "a:1").unwrap_err();
+    let mut text = error.to_string();
+    let mut cause: &dyn std::error::Error = &error;
+    while let Some(next) = cause.source() {
+        text = format!("{text}: {next}");
+        cause = next;
+    }
+    format!("{text}\nhint: {}", error.hint().unwrap_or_default())
+}
+
+#[test]
+fn an_image_is_fetched_once_and_by_its_digest_without_the_registry() {
+    let (folder, made) = (tempfile::tempdir().unwrap(), Made::new());
+    let server = made.serve();
+    let place = get(&server, folder.path(), "a:1").unwrap();
+    assert_eq!(Image::open(&place, None).unwrap().config().cmd, ["serve"]);
+    let asked = server.asked();
+    assert_eq!(get(&server, folder.path(), "a:1").unwrap(), place);
+    let again = server.asked().split_off(asked.len());
+    assert!(again.iter().all(|path| !path.contains("/blobs/")), "only the tag: {again:?}");
+    let before = server.asked().len();
+    let pinned = format!("a:1@{}", Digest::of(&made.manifest));
+    assert_eq!(get(&server, folder.path(), &pinned).unwrap(), place);
+    assert_eq!(server.asked().len(), before, "nothing is asked");
+}
+
+#[test]
+fn a_blob_that_is_not_what_its_manifest_names_is_not_kept() {
+    let (folder, made) = (tempfile::tempdir().unwrap(), Made::new());
+    let mut other = made.layer.clone();
+    other[1023] = 1;
+    let server = made.serve().give(&blob(&made.layer), Answer::Bytes(other));
+    let text = error_of(&server, folder.path());
+    assert!(text.contains("igest"), "{text}");
+    let kept = folder.path().join("registry/blobs/sha256").join(Digest::of(&made.layer).hex());
+    assert!(!kept.exists());
+    // What was right stays, and the next attempt goes on from there.
+    let server = made.serve();
+    let place = get(&server, folder.path(), "a:1").unwrap();
+    assert!(Image::open(&place, None).is_ok());
+    assert!(!server.asked().contains(&blob(&made.config)), "{:?}", server.asked());
+}
+
+#[test]
+fn a_blob_without_an_end_is_cut_where_its_manifest_says() {
+    let (folder, made) = (tempfile::tempdir().unwrap(), Made::new());
+    let server = made.serve().give(&blob(&made.layer), Answer::Endless);
+    let text = error_of(&server, folder.path());
+    assert!(text.contains("longer than its manifest says"), "{text}");
+    let partial = folder.path().join("registry/blobs/sha256").join(Digest::of(&made.layer).hex());
+    let length = fs::metadata(partial.with_extension("partial")).unwrap().len();
+    assert!(length <= 1024, "{length}");
+}
+
+#[test]
+fn a_manifest_with_another_digest_than_was_asked_for_is_refused() {
+    let (folder, made) = (tempfile::tempdir().unwrap(), Made::new());
+    let wanted = Digest::of(b"another");
+    let server = made
+        .serve()
+        .give(&format!("/v2/a/manifests/{wanted}"), Answer::Bytes(made.manifest.clone()));
+    assert!(get(&server, folder.path(), &format!("a@{wanted}")).is_err());
+    assert_eq!(Fetched::list(folder.path()).unwrap(), []);
+}
+
+#[test]
+fn an_index_without_this_processor_says_what_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let entry = json!({"mediaType": "x", "digest": format!("sha256:{}", "0".repeat(64)), "size": 2,
+                       "platform": {"os": "linux", "architecture": "s390x"}});
+    let index = json!({"schemaVersion": 2, "manifests": [entry]}).to_string();
+    let server = Server::new().give("/v2/a/manifests/1", Answer::Bytes(index.into_bytes()));
+    let text = error_of(&server, folder.path());
+    assert!(text.contains("only for linux/s390x"), "{text}");
+}
+
+#[test]
+fn what_the_registry_refuses_is_said_with_what_can_be_done() {
+    let folder = tempfile::tempdir().unwrap();
+    let unknown = br#"{"errors":[{"code":"MANIFEST_UNKNOWN","message":"no such manifest"}]}"#;
+    let denied = br#"{"errors":[{"code":"DENIED","message":"go away"}]}"#;
+    let cases: [(u16, &[u8], &str); 4] = [
+        (404, unknown, "is there such a tag?"),
+        (403, denied, "podman login"),
+        (401, b"", "podman login"),
+        (500, b"broken", "500"),
+    ];
+    for (code, body, expected) in cases {
+        let server = Server::new().give("/v2/a/manifests/1", Answer::Code(code, body.to_vec()));
+        let text = error_of(&server, folder.path());
+        assert!(text.contains(expected), "{code}: {text}");
+    }
+}
+
+#[test]
+fn a_registry_that_cannot_be_reached_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new();
+    let reference = format!("{}/a:1", server.address());
+    drop(server);
+    let reference = Reference::parse(&reference).unwrap();
+    let cache = Fetched::open(folder.path()).unwrap();
+    let error = fetch(&reference, &cache, &mut |_, _| ()).unwrap_err();
+    assert!(error.to_string().contains(&reference.to_string()), "{error}");
+    assert!(error.hint().unwrap().contains("skopeo copy"), "{:?}", error.hint());
+}
+
+#[test]
+fn garbage_is_no_manifest() {
+    let folder = tempfile::tempdir().unwrap();
+    for garbage in
+        [&b"{}"[..], b"", b"\0\xff", b"[[[[", br#"{"config":{"digest":"x"},"layers":[]}"#]
+    {
+        let server = Server::new().give("/v2/a/manifests/1", Answer::Bytes(garbage.to_vec()));
+        assert!(get(&server, folder.path(), "a:1").is_err(), "{garbage:?}");
+    }
+}
