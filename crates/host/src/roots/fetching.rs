@@ -1,5 +1,6 @@
 //! Images that registries have, before a run's process leaves the machine's network.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use windtunnel_image::{Digest, Fetched, fetched_place};
@@ -19,9 +20,14 @@ pub(crate) fn fetch(
     observer: &dyn Observer,
 ) -> Result<(), RootError> {
     let own = plan.nodes.iter().enumerate().filter(|(id, _)| is_one_of(here, *id));
+    let mut known = BTreeSet::new();
     for (_, node) in own {
         let Some(root) = &node.root else { continue };
         let Some(text) = root.source.reference() else { continue };
+        place_of(&root.source)?;
+        if !known.insert(text) {
+            continue;
+        }
         let mut progress = |done, total| observer.notice(&Notice::Fetching { done, total });
         fetched(text, &mut progress)
             .map_err(|error| RootError::Fetch { node: node.name.clone(), source: error.into() })?;
