@@ -65,6 +65,11 @@ fn hint_of(error: &OciDistributionError) -> Option<String> {
         Error::ServerError { code: 404, .. } | Error::ImageManifestNotFoundError(_) => {
             Some("is the name right, and is there such a tag?".into())
         }
+        Error::RequestError(error) if error.is_builder() => Some(
+            "this machine has no certificates to know a registry by: install the package ca-certificates, \
+             or set SSL_CERT_FILE"
+                .into(),
+        ),
         Error::RequestError(_) => Some(
             "an image that was fetched once is found without the registry by its digest, \
              `NAME@sha256:DIGEST`; one in a file needs none: `skopeo copy docker://NAME \

@@ -139,20 +139,23 @@ fn a_registry_with_tls_wants_a_known_certificate_and_a_stored_password() {
     }
     let lab = Lab::new(User::Invoker);
     saying(&lab, "by TLS\n");
-    make_certificate(lab.path());
+    make_certificate(lab.path(), "other.pem");
+    make_certificate(lab.path(), "cert.pem");
     lab.write("passwords", PASSWORDS);
     let more = "  tls: {certificate: cert.pem, key: key.pem}\nauth: {htpasswd: {realm: x, path: passwords}}\n";
     fs::write(lab.path().join("tls.yml"), configuration(&lab, "192.0.2.1:5000", more)).unwrap();
     lab.write("x.yaml", scenario("192.0.2.1:5000/app:1"));
-    let check = |certificate: bool| {
+    let check_with = |certificates: &Path| {
         let wrapper = ["unshare", "-n", "sh", "-c", WITH_REGISTRY, "sh"];
         let mut command = lab.windtunnel_behind(&wrapper, &["check", "x.yaml"]);
-        if certificate {
-            command.env("SSL_CERT_FILE", lab.path().join("cert.pem"));
-        }
+        command.env("SSL_CERT_FILE", certificates).env("SSL_CERT_DIR", "/nonexistent");
         let output = command.output().unwrap();
         (output.status.code(), text(&output))
     };
+    let (known, other) = (lab.path().join("cert.pem"), lab.path().join("other.pem"));
+    let check = |is_known: bool| check_with(if is_known { &known } else { &other });
+    let (code, talk) = check_with(Path::new("/nonexistent"));
+    assert!(code == Some(4) && talk.contains("ca-certificates"), "no certificates: {talk}");
     let (code, talk) = check(true);
     assert!(code == Some(4) && talk.contains("podman login"), "without a password: {talk}");
     let stored = json!({"auths": {"192.0.2.1:5000": {"auth": "bWU6c2VjcmV0"}}});
@@ -168,7 +171,7 @@ fn a_registry_with_tls_wants_a_known_certificate_and_a_stored_password() {
     assert!(code == Some(4) && talk.contains("podman login"), "a wrong password: {talk}");
 }
 
-fn make_certificate(folder: &Path) {
+fn make_certificate(folder: &Path, name: &str) {
     let mut openssl = std::process::Command::new("openssl");
     openssl.args([
         "req",
@@ -181,7 +184,7 @@ fn make_certificate(folder: &Path) {
     ]);
     openssl.args(["-days", "2", "-subj", "/CN=registry", "-addext", "subjectAltName=IP:192.0.2.1"]);
     openssl.args(["-addext", "basicConstraints=critical,CA:FALSE"]);
-    openssl.args(["-keyout", "key.pem", "-out", "cert.pem"]).current_dir(folder);
+    openssl.args(["-keyout", "key.pem", "-out", name]).current_dir(folder);
     let output = openssl.output().unwrap();
     assert!(output.status.success(), "{}", text(&output));
 }
