@@ -67,16 +67,6 @@ pub(crate) struct Changes {
     mapped: [Option<Mapped>; 2],
 }
 
-/// What is known of a packet that has come.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Entry {
-    /// The address that it is routed to.
-    pub(crate) destination: IpAddr,
-    changes: Changes,
-    /// Whether its source is known to be translated.
-    hairpin: bool,
-}
-
 /// Why a packet does not pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Denial {
@@ -126,9 +116,10 @@ impl Middleboxes {
     /// Takes into account that one has been asked.
     #[inline]
     pub(crate) fn asked(&mut self, router: RouterId) {
-        let next = self.at(router).and_then(Middlebox::next);
-        if next.is_some_and(|at| self.next.is_none_or(|known| at < known)) {
-            self.next = next;
+        let known = self.next;
+        let sooner = |at: Time| known.is_none_or(|known| at < known);
+        if self.at(router).is_some_and(|it| it.next_ones().into_iter().flatten().any(sooner)) {
+            self.next = self.at(router).and_then(Middlebox::next);
         }
     }
 
@@ -180,9 +171,14 @@ impl Middlebox {
     }
 
     fn next(&self) -> Option<Time> {
+        self.next_ones().into_iter().flatten().min()
+    }
+
+    #[inline]
+    fn next_ones(&self) -> [Option<Time>; 3] {
         let nat = self.nat.as_ref().and_then(Nat::next);
         let firewall = self.firewall.as_ref().and_then(Firewall::next);
-        [nat, firewall, self.fragments.next()].into_iter().flatten().min()
+        [nat, firewall, self.fragments.next()]
     }
 
     /// Forgets what is over.
@@ -196,7 +192,8 @@ impl Middlebox {
         outside.clone().any(|it| it.v4 == Some(address))
     }
 
-    /// What becomes of the destination of a packet that has come from a side.
+    /// What becomes of the destination of a packet that has come from a side; of its source, too, where
+    /// both are inside.
     ///
     /// # Errors
     /// Why it does not pass.
@@ -207,51 +204,48 @@ impl Middlebox {
         came: Side,
         info: &Info,
         reading: &Reading,
-    ) -> Result<Entry, Denial> {
-        let plain =
-            Entry { destination: info.destination, changes: Changes::default(), hairpin: false };
+        changes: &mut Changes,
+    ) -> Result<(), Denial> {
         let (IpAddr::V4(source), IpAddr::V4(external)) = (info.source, info.destination) else {
-            return Ok(plain);
+            return Ok(());
         };
         if self.nat.is_none() || !self.is_external(external) {
-            return Ok(plain);
+            return Ok(());
         }
-        let Middlebox { nat: Some(nat), hairpin, .. } = self else { return Ok(plain) };
+        let Middlebox { nat: Some(nat), hairpin, .. } = self else { return Ok(()) };
         let (transport, ports, flags) = match reading {
             Reading::Segment { transport, ports, flags } => (*transport, *ports, *flags),
             Reading::Answer { identifier } if came == Side::Outside => {
                 (IpTransport::Icmp, [0, *identifier], 0)
             }
             // The router itself answers.
-            Reading::Query { .. } => return Ok(plain),
+            Reading::Query { .. } => return Ok(()),
             Reading::Error(Some(quoted)) if quoted.source.0 == external => {
-                return enter_error(nat, came, plain, quoted);
+                return enter_error(nat, came, quoted, changes);
             }
-            _ if came == Side::Inside => return Ok(plain),
+            _ if came == Side::Inside => return Ok(()),
             _ => return Err(Denial::silent(RouterReason::NoMapping)),
         };
         let local = Endpoint { address: external, port: ports[1] };
         let remote = Endpoint { address: source, port: ports[0] };
         let inbound = Flow { transport, local, remote };
         if came == Side::Outside {
-            let mapped = nat.inbound(now, &inbound, flags).map_err(Denial::of)?;
-            return Ok(plain.to(mapped));
+            changes.lead_to(nat.inbound(now, &inbound, flags).map_err(Denial::of)?);
+            return Ok(());
         }
         if !*hairpin || !nat.has_mapping(transport, local) {
-            return Ok(plain);
+            return Ok(());
         }
         // Its source becomes the external endpoint, too (RFC 4787, REQ-9a; RFC 5382, REQ-8a).
         let outbound = Flow { transport, local: remote, remote: local };
         let from = nat.outbound(now, &outbound, external, flags).map_err(Denial::of)?;
         let inbound = Flow { remote: from.endpoint, ..inbound };
-        let to = nat.inbound(now, &inbound, flags).map_err(Denial::of)?;
-        let mut entry = plain.to(to);
-        entry.changes.ends.source = Some(pair(from.endpoint));
-        entry.changes.mapped[1] = Some(from);
-        Ok(Entry { hairpin: true, ..entry })
+        changes.lead_to(nat.inbound(now, &inbound, flags).map_err(Denial::of)?);
+        changes.come_from(from);
+        Ok(())
     }
 
-    /// What is written into a packet that goes on by a link.
+    /// What becomes of the source of a packet that goes on by a link.
     ///
     /// # Errors
     /// Why it does not pass.
@@ -260,25 +254,27 @@ impl Middlebox {
         &mut self,
         now: Time,
         (came, next): (Side, LinkId),
-        entry: &Entry,
         (info, frame): (&Info, &[u8]),
         reading: &Reading,
-    ) -> Result<Changes, Denial> {
+        changes: &mut Changes,
+    ) -> Result<(), Denial> {
         let leaves = self.interfaces.iter().find(|it| it.link == next);
         let (goes, external) = leaves.map_or((Side::Inside, None), |it| (it.side, it.v4));
         if self.firewall.is_some() {
-            self.filter(now, [came, goes], entry, (info, frame), reading)?;
+            self.filter(now, [came, goes], changes, (info, frame), reading)?;
         }
-        let crosses = (came, goes) == (Side::Inside, Side::Outside) && !entry.hairpin;
+        // Of what goes back inside it is translated already.
+        let is_known = changes.ends.source.is_some();
+        let crosses = (came, goes) == (Side::Inside, Side::Outside) && !is_known;
         let (Some(nat), IpAddr::V4(source), true) = (&mut self.nat, info.source, crosses) else {
-            return Ok(entry.changes);
+            return Ok(());
         };
-        let IpAddr::V4(destination) = entry.destination else { return Ok(entry.changes) };
+        let IpAddr::V4(destination) = changes.destination(info) else { return Ok(()) };
         let external = external.ok_or(Denial::silent(RouterReason::Untranslatable))?;
         let (transport, ports, flags) = match reading {
             Reading::Segment { transport, ports, flags } => (*transport, *ports, *flags),
             Reading::Query { identifier } => (IpTransport::Icmp, [*identifier, 0], 0),
-            Reading::Error(Some(quoted)) => return leave_error(nat, external, entry, quoted),
+            Reading::Error(Some(quoted)) => return leave_error(nat, external, quoted, changes),
             Reading::Answer { .. } => return Err(Denial::silent(RouterReason::NoMapping)),
             Reading::Error(None) | Reading::Other => {
                 return Err(Denial::silent(RouterReason::Untranslatable));
@@ -287,11 +283,8 @@ impl Middlebox {
         let local = Endpoint { address: source, port: ports[0] };
         let remote = Endpoint { address: destination, port: ports[1] };
         let flow = Flow { transport, local, remote };
-        let mapped = nat.outbound(now, &flow, external, flags).map_err(Denial::of)?;
-        let mut changes = entry.changes;
-        changes.ends.source = Some(pair(mapped.endpoint));
-        changes.mapped[1] = Some(mapped);
-        Ok(changes)
+        changes.come_from(nat.outbound(now, &flow, external, flags).map_err(Denial::of)?);
+        Ok(())
     }
 
     /// Counts packets that were translated so.
@@ -325,7 +318,7 @@ impl Middlebox {
         &mut self,
         now: Time,
         sides: [Side; 2],
-        entry: &Entry,
+        changes: &Changes,
         (info, frame): (&Info, &[u8]),
         reading: &Reading,
     ) -> Result<(), Denial> {
@@ -333,8 +326,8 @@ impl Middlebox {
         if info.is_fragment && info.version == Version::V6 && self.passed.knows(now, info, frame) {
             return Ok(());
         }
-        let ends = reading::ends(entry, info, frame, reading);
-        let about = reading::about(entry, info, frame, reading);
+        let ends = reading::ends(changes, info, frame, reading);
+        let about = reading::about(changes, info, frame, reading);
         let flags = if let Reading::Segment { flags, .. } = reading { *flags } else { 0 };
         let packet = Packet { sides, ends, flags, about };
         match firewall.judge(now, &packet).map_err(Denial::of)? {
@@ -348,22 +341,25 @@ impl Middlebox {
     }
 }
 
-impl Entry {
-    /// With another destination.
-    fn to(mut self, mapped: Mapped) -> Entry {
-        self.destination = mapped.endpoint.address.into();
-        self.changes.ends.destination = Some(pair(mapped.endpoint));
-        self.changes.mapped[0] = Some(mapped);
-        self
-    }
-
-    /// What is written into it by then.
-    pub(crate) fn changes(&self) -> &Changes {
-        &self.changes
-    }
-}
-
 impl Changes {
+    /// The address that a packet is routed to.
+    #[inline]
+    pub(crate) fn destination(&self, info: &Info) -> IpAddr {
+        self.ends.destination.map_or(info.destination, |(address, _)| address.into())
+    }
+
+    /// The destination is translated.
+    fn lead_to(&mut self, mapped: Mapped) {
+        self.ends.destination = Some(pair(mapped.endpoint));
+        self.mapped[0] = Some(mapped);
+    }
+
+    /// The source is translated.
+    fn come_from(&mut self, mapped: Mapped) {
+        self.ends.source = Some(pair(mapped.endpoint));
+        self.mapped[1] = Some(mapped);
+    }
+
     /// Whether nothing is changed.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
@@ -388,39 +384,39 @@ impl Denial {
 
 /// An error about what an external endpoint has sent. It says nothing of a session (RFC 4787,
 /// REQ-12).
-fn enter_error(nat: &Nat, came: Side, mut entry: Entry, quoted: &Quoted) -> Result<Entry, Denial> {
+fn enter_error(
+    nat: &Nat,
+    came: Side,
+    quoted: &Quoted,
+    changes: &mut Changes,
+) -> Result<(), Denial> {
     let none = Denial::silent(RouterReason::NoMapping);
     let transport = IpTransport::of_number(quoted.protocol).ok_or(none)?;
     let external = Endpoint { address: quoted.source.0, port: quoted.source.1 };
-    let internal = nat.internal(transport, external).ok_or(none)?;
-    entry.destination = internal.address.into();
-    entry.changes.ends.destination = Some(pair(internal));
-    entry.changes.quoted.source = Some(pair(internal));
+    let internal = pair(nat.internal(transport, external).ok_or(none)?);
+    (changes.ends.destination, changes.quoted.source) = (Some(internal), Some(internal));
     if came == Side::Inside {
         // From the other end of a hairpin (RFC 5508, REQ-7).
         let own = nat.external(&back_of(transport, quoted), external.address).ok_or(none)?;
-        entry.changes.ends.source = Some(pair(own));
-        entry.changes.quoted.destination = Some(pair(own));
-        entry.hairpin = true;
+        (changes.ends.source, changes.quoted.destination) = (Some(pair(own)), Some(pair(own)));
     }
-    Ok(entry)
+    Ok(())
 }
 
 /// An error about what an internal endpoint was sent.
 fn leave_error(
     nat: &Nat,
     external: Ipv4Addr,
-    entry: &Entry,
     quoted: &Quoted,
-) -> Result<Changes, Denial> {
+    changes: &mut Changes,
+) -> Result<(), Denial> {
     let none = Denial::silent(RouterReason::NoMapping);
     let transport = IpTransport::of_number(quoted.protocol).ok_or(none)?;
     let known = nat.external(&back_of(transport, quoted), external).ok_or(none)?;
-    let mut changes = entry.changes;
     // Whichever router inside sends it, it comes from the NAT's address (RFC 5508, REQ-5).
     changes.ends.source = Some((known.address, 0));
     changes.quoted.destination = Some(pair(known));
-    Ok(changes)
+    Ok(())
 }
 
 /// The flow of what the receiver of a quoted packet sends.
