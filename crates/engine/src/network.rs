@@ -80,6 +80,7 @@ pub(crate) struct Network {
 impl Network {
     pub(crate) fn new(plan: &Plan) -> Self {
         let routes = Routes::compute(plan);
+        let visible = Visible::new(plan);
         let ports = plan.nodes.iter().enumerate().flat_map(|(id, node)| {
             let lane = |link, direction| Lane { link, direction };
             node.interfaces.iter().map(move |i| (lane(i.link, i.outward), NodeId::from_index(id)))
@@ -98,12 +99,12 @@ impl Network {
                     [v4, v6]
                 })
                 .collect(),
-            addresses: Addresses::new(plan),
+            addresses: Addresses::new(plan, visible.as_ref()),
             stations: stations(plan),
             lans: plan.lans.clone(),
             outside: outside(plan),
             table: Table::new(plan),
-            visible: Visible::new(plan),
+            visible,
             routes: Arc::new(routes),
             classes: if plan.model == NetworkModel::Hops { 0 } else { CLASSES },
         }
@@ -228,13 +229,27 @@ impl Network {
         }
     }
 
-    /// Whether a router has a route to an address: one inside of a NAT is not known outside.
+    /// Where packets to an address go, and the realm in which it is; `None`: nothing is translated, or
+    /// it is in none.
     #[inline]
-    pub(crate) fn is_visible(&self, router: RouterId, address: IpAddr) -> bool {
-        self.visible.as_ref().is_none_or(|visible| visible.seen_by_router(router, address))
+    pub(crate) fn locate(&self, address: IpAddr) -> Option<(Target, Option<u32>)> {
+        if let IpAddr::V4(v4) = address
+            && let Some(found) = self.addresses.in_realm(v4)
+        {
+            return Some(found);
+        }
+        let target = self.target(address)?;
+        Some((target, self.visible.as_ref().and_then(|visible| visible.realm_of(address))))
     }
 
-    /// The same for what has come by a link.
+    /// Whether a router has a route into a realm: one inside of a NAT is not known outside.
+    #[inline]
+    pub(crate) fn is_visible(&self, router: RouterId, realm: Option<u32>) -> bool {
+        let (Some(visible), Some(realm)) = (&self.visible, realm) else { return true };
+        visible.seen_by_router(router, realm)
+    }
+
+    /// Whether what has come by a link finds a route to an address.
     pub(crate) fn is_visible_from(&self, link: LinkId, address: IpAddr) -> bool {
         self.visible.as_ref().is_none_or(|visible| visible.seen_by_link(link, address))
     }

@@ -94,15 +94,15 @@ pub(crate) fn decide_route_to(
     destination: IpAddr,
     (info, frame): (&Info, &[u8]),
 ) -> Verdict {
-    let target = match network.target(destination) {
+    let target = match network.locate(destination) {
         None => return Verdict::Refuse(Refusal::NoHost),
-        Some(Target::Lan(_)) if network.is_broadcast(destination) => return Verdict::Ignore,
-        Some(Target::Router(own)) if own == router => return for_itself(info, frame),
+        Some((Target::Lan(_), _)) if network.is_broadcast(destination) => return Verdict::Ignore,
+        Some((Target::Router(own), _)) if own == router => return for_itself(info, frame),
         // Inside of a NAT, where no route leads.
-        Some(_) if !network.is_visible(router, destination) => {
+        Some((_, realm)) if !network.is_visible(router, realm) => {
             return Verdict::Refuse(Refusal::NoRoute);
         }
-        Some(target) => target,
+        Some((target, _)) => target,
     };
     let flow = || {
         let mut routed = *info;

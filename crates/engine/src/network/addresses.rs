@@ -1,21 +1,25 @@
 //! Whose an address is.
 
 use alloc::vec::Vec;
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv4Addr};
 
 use windtunnel_model::RouterId;
 use windtunnel_model::plan::{Interface, Plan, Service};
 use windtunnel_routing::Target;
 
+use super::realms::Visible;
+
 /// The owners of addresses, sorted.
 #[derive(Debug)]
 pub(super) struct Addresses {
     v4: Vec<(u32, Target)>,
+    /// By place in `v4`: its realm; empty where nothing is translated.
+    realms: Vec<Option<u32>>,
     v6: Vec<(u128, Target)>,
 }
 
 impl Addresses {
-    pub(super) fn new(plan: &Plan) -> Self {
+    pub(super) fn new(plan: &Plan, visible: Option<&Visible>) -> Self {
         let nodes = plan.ports().map(|(_, i)| (i.v4, i.v6, Target::Port(i.port)));
         // An origin has the addresses of its services, beside those of its interfaces.
         let origins = plan.services.iter().filter_map(|service| {
@@ -30,7 +34,7 @@ impl Addresses {
             let target = Target::Router(RouterId::from_index(id));
             router.interfaces.iter().map(move |i| (i.v4, i.v6, target))
         });
-        let mut addresses = Addresses { v4: Vec::new(), v6: Vec::new() };
+        let mut addresses = Addresses { v4: Vec::new(), realms: Vec::new(), v6: Vec::new() };
         for (v4, v6, target) in nodes.chain(routers).chain(origins) {
             addresses.v4.extend(v4.map(|address| (address.to_bits(), target)));
             addresses.v6.extend(v6.map(|address| (address.to_bits(), target)));
@@ -40,14 +44,24 @@ impl Addresses {
         // Several services may have one address.
         addresses.v4.dedup();
         addresses.v6.dedup();
+        if let Some(visible) = visible {
+            let realm = |(bits, _): &(u32, Target)| visible.realm_of(Ipv4Addr::from(*bits).into());
+            addresses.realms = addresses.v4.iter().map(realm).collect();
+        }
         addresses
     }
 
     pub(super) fn target(&self, address: IpAddr) -> Option<Target> {
         match address {
-            IpAddr::V4(v4) => find(&self.v4, &v4.to_bits()),
-            IpAddr::V6(v6) => find(&self.v6, &v6.to_bits()),
+            IpAddr::V4(v4) => Some(self.v4[place(&self.v4, &v4.to_bits())?].1),
+            IpAddr::V6(v6) => Some(self.v6[place(&self.v6, &v6.to_bits())?].1),
         }
+    }
+
+    /// The same of an IPv4 address, and the realm in which it is; `None`: it is in none.
+    pub(super) fn in_realm(&self, address: Ipv4Addr) -> Option<(Target, Option<u32>)> {
+        let at = place(&self.v4, &address.to_bits())?;
+        Some((self.v4[at].1, self.realms.get(at).copied().flatten()))
     }
 }
 
@@ -57,7 +71,6 @@ fn is_of_interface(plan: &Plan, service: &Service, has: impl Fn(&Interface) -> b
     origin.is_some_and(|origin| origin.interfaces.iter().any(has))
 }
 
-fn find<K: Ord>(sorted: &[(K, Target)], key: &K) -> Option<Target> {
-    let index = sorted.binary_search_by(|(address, _)| address.cmp(key)).ok()?;
-    Some(sorted[index].1)
+fn place<K: Ord>(sorted: &[(K, Target)], key: &K) -> Option<usize> {
+    sorted.binary_search_by(|(address, _)| address.cmp(key)).ok()
 }
