@@ -173,7 +173,9 @@ impl Firewall {
 
     fn touch(&mut self, now: Time, number: u32, flags: u8, ordered: bool) {
         let Some(flow) = self.flows.get_mut(number) else { return };
-        flow.progress.note(flags, if ordered == flow.ordered { Way::Forth } else { Way::Back });
+        if flow.transport == IpTransport::Tcp {
+            flow.progress.note(flags, if ordered == flow.ordered { Way::Forth } else { Way::Back });
+        }
         let timeout = flow.progress.timeout(flow.transport, &self.settings.timeouts);
         self.expiry.set(number, &mut flow.deadline, now + timeout);
     }

@@ -207,7 +207,9 @@ impl Nat {
             unreachable!("the session was found or made now")
         };
         let way = if out == session.inbound { Way::Back } else { Way::Forth };
-        session.progress.note(flags, way);
+        if session.transport == IpTransport::Tcp {
+            session.progress.note(flags, way);
+        }
         let timeout = session.progress.timeout(session.transport, &self.settings.timeouts);
         let at = now + timeout;
         if out || self.settings.refresh == Refresh::Both {

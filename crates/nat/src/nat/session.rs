@@ -96,7 +96,7 @@ impl Nat {
     pub(super) fn find_outbound(&self, flow: &Flow, external: Ipv4Addr) -> Option<u32> {
         let key = Key::outbound(flow, external);
         self.by_outbound.find(key.hash(), |number| {
-            self.sessions.get(number).is_some_and(|session| session.keys()[0] == key)
+            self.sessions.get(number).is_some_and(|it| it.sends(flow, external))
         })
     }
 
@@ -104,14 +104,26 @@ impl Nat {
     pub(super) fn find_inbound(&self, flow: &Flow) -> Option<u32> {
         let key = Key::inbound(flow);
         self.by_inbound.find(key.hash(), |number| {
-            self.sessions.get(number).is_some_and(|session| session.keys()[1] == key)
+            self.sessions.get(number).is_some_and(|it| it.receives(flow))
         })
     }
 }
 
 impl Session {
-    /// Of what leaves and of what comes.
+    /// Whether what leaves by an external address is of it.
     #[inline]
+    fn sends(&self, flow: &Flow, external: Ipv4Addr) -> bool {
+        (self.internal, self.remote) == (flow.local, flow.remote)
+            && (self.transport, self.external.address) == (flow.transport, external)
+    }
+
+    /// Whether what comes to an external endpoint is.
+    #[inline]
+    fn receives(&self, flow: &Flow) -> bool {
+        (self.external, self.remote, self.transport) == (flow.local, flow.remote, flow.transport)
+    }
+
+    /// Of what leaves and of what comes.
     fn keys(&self) -> [Key; 2] {
         let flow = |local| Flow { transport: self.transport, local, remote: self.remote };
         [
