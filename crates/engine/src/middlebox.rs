@@ -142,10 +142,11 @@ impl Middlebox {
         let outside = interfaces.iter().filter(|it| it.side == Side::Outside);
         let externals: Vec<Ipv4Addr> = outside.filter_map(|it| it.v4).collect();
         let draws = Stream::named(plan.seed, &["nat", &router.name]);
+        let places = Stream::named(plan.seed, &["firewall", &router.name]);
         Middlebox {
             nat: planned.nat.as_ref().map(|nat| Nat::new(nat, &externals, draws)),
             hairpin: planned.nat.as_ref().is_some_and(|nat| nat.hairpin),
-            firewall: planned.firewall.as_ref().map(Firewall::new),
+            firewall: planned.firewall.as_ref().map(|it| Firewall::new(it, places)),
             interfaces,
             fragments: Reassembly::default(),
             passed: Fragments::default(),

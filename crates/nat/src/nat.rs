@@ -13,6 +13,7 @@ use windtunnel_model::random::Stream;
 
 use crate::endpoint::{Endpoint, Flow};
 use crate::expiry::Expiry;
+use crate::hash::HashKey;
 use crate::ports::Ports;
 use crate::table::{Index, Slab};
 use crate::tcp::Way;
@@ -33,6 +34,7 @@ pub struct Nat {
     /// Sessions by internal and remote endpoint, and by external and remote endpoint.
     by_outbound: Index,
     by_inbound: Index,
+    hash: HashKey,
     /// With address-dependent filtering: sessions by mapping and remote address.
     peers: BTreeMap<(u32, Ipv4Addr), u32>,
     expiry: Expiry,
@@ -78,6 +80,7 @@ impl Nat {
             by_external: Index::default(),
             by_outbound: Index::default(),
             by_inbound: Index::default(),
+            hash: HashKey::new(draws),
             peers: BTreeMap::new(),
             expiry: Expiry::default(),
             counters: NatCounters::default(),

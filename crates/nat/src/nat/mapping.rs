@@ -7,6 +7,7 @@ use windtunnel_model::plan::{IpTransport, Mapping as MappingRule};
 
 use super::{Nat, Refusal};
 use crate::endpoint::{Endpoint, Flow, Key};
+use crate::hash::HashKey;
 use crate::table::{Index, Slab};
 
 /// An internal endpoint and its external one.
@@ -39,7 +40,8 @@ impl Nat {
     ) -> Result<u32, Refusal> {
         let is_free = |port| {
             let external = Endpoint { address: external, port };
-            find_external(&self.by_external, &self.mappings, flow.transport, external).is_none()
+            find_external((&self.by_external, &self.hash), &self.mappings, flow.transport, external)
+                .is_none()
         };
         if self.mappings.len() >= Self::SESSIONS_MAX {
             return Err(Refusal::Exhausted);
@@ -72,9 +74,9 @@ impl Nat {
         let leads = mapping.leads;
         let number = self.mappings.insert(mapping);
         if leads {
-            self.by_internal.insert(internal.hash(), number);
+            self.by_internal.insert(internal.hash(&self.hash), number);
         }
-        self.by_external.insert(external.hash(), number);
+        self.by_external.insert(external.hash(&self.hash), number);
         number
     }
 
@@ -82,9 +84,9 @@ impl Nat {
         let Some(mapping) = self.mappings.remove(number) else { return };
         let [internal, external] = mapping.keys();
         if mapping.leads {
-            self.by_internal.remove(internal.hash(), number);
+            self.by_internal.remove(internal.hash(&self.hash), number);
         }
-        self.by_external.remove(external.hash(), number);
+        self.by_external.remove(external.hash(&self.hash), number);
         self.counters.mappings_expired += 1;
         self.note_ended(at, &mapping);
     }
@@ -99,13 +101,13 @@ impl Nat {
 
     pub(super) fn lookup(&self, flow: &Flow, external: Ipv4Addr) -> Option<u32> {
         let key = Key::outbound(flow, external);
-        self.by_internal.find(key.hash(), |number| {
+        self.by_internal.find(key.hash(&self.hash), |number| {
             self.mappings.get(number).is_some_and(|mapping| mapping.keys()[0] == key)
         })
     }
 
     pub(super) fn mapping_at(&self, transport: IpTransport, external: Endpoint) -> Option<u32> {
-        find_external(&self.by_external, &self.mappings, transport, external)
+        find_external((&self.by_external, &self.hash), &self.mappings, transport, external)
     }
 }
 
@@ -122,13 +124,13 @@ impl Mapping {
 }
 
 fn find_external(
-    index: &Index,
+    (index, hash): (&Index, &HashKey),
     mappings: &Slab<Mapping>,
     transport: IpTransport,
     external: Endpoint,
 ) -> Option<u32> {
     let key = Key::inbound(&Flow { transport, local: external, remote: NOWHERE });
-    index.find(key.hash(), |number| {
+    index.find(key.hash(hash), |number| {
         mappings.get(number).is_some_and(|mapping| mapping.keys()[1] == key)
     })
 }

@@ -60,8 +60,8 @@ impl Nat {
         if let Some(session) = self.sessions.get_mut(number) {
             session.deadline = deadline;
             let [outbound, inbound] = session.keys();
-            self.by_outbound.insert(outbound.hash(), number);
-            self.by_inbound.insert(inbound.hash(), number);
+            self.by_outbound.insert(outbound.hash(&self.hash), number);
+            self.by_inbound.insert(inbound.hash(&self.hash), number);
         }
         if self.settings.filtering == Filtering::AddressDependent {
             *self.peers.entry((mapping, remote.address)).or_default() += 1;
@@ -74,8 +74,8 @@ impl Nat {
     pub(super) fn end(&mut self, number: u32) {
         let Some(session) = self.sessions.remove(number) else { return };
         let [outbound, inbound] = session.keys();
-        self.by_outbound.remove(outbound.hash(), number);
-        self.by_inbound.remove(inbound.hash(), number);
+        self.by_outbound.remove(outbound.hash(&self.hash), number);
+        self.by_inbound.remove(inbound.hash(&self.hash), number);
         let peer = (session.mapping, session.remote.address);
         if let Some(count) = self.peers.get_mut(&peer) {
             *count -= 1;
@@ -95,7 +95,7 @@ impl Nat {
     #[inline]
     pub(super) fn find_outbound(&self, flow: &Flow, external: Ipv4Addr) -> Option<u32> {
         let key = Key::outbound(flow, external);
-        self.by_outbound.find(key.hash(), |number| {
+        self.by_outbound.find(key.hash(&self.hash), |number| {
             self.sessions.get(number).is_some_and(|it| it.sends(flow, external))
         })
     }
@@ -103,7 +103,7 @@ impl Nat {
     #[inline]
     pub(super) fn find_inbound(&self, flow: &Flow) -> Option<u32> {
         let key = Key::inbound(flow);
-        self.by_inbound.find(key.hash(), |number| {
+        self.by_inbound.find(key.hash(&self.hash), |number| {
             self.sessions.get(number).is_some_and(|it| it.receives(flow))
         })
     }
