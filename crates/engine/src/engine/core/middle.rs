@@ -30,12 +30,19 @@ impl Core {
         now: Time,
         id: RouterId,
         lane: Lane,
-        packet: Packet,
+        mut packet: Packet,
     ) -> Result<(), (Packet, Verdict)> {
-        let Some(mut packet) = self.make_whole(now, id, packet) else { return Ok(()) };
-        let Ok(info) = Info::parse(packet.frame()) else {
+        let Ok(mut info) = Info::parse(packet.frame()) else {
             return Err((packet, Verdict::Malformed));
         };
+        if info.is_fragment && info.version == Version::V4 {
+            let Some(whole) = self.make_whole(now, id, &info, packet) else { return Ok(()) };
+            packet = whole;
+            info = match Info::parse(packet.frame()) {
+                Ok(info) => info,
+                Err(_) => return Err((packet, Verdict::Malformed)),
+            };
+        }
         let tunnel = packet.tunnel;
         let mut changes = Changes::default();
         let way = (lane, tunnel.as_ref());
@@ -178,18 +185,21 @@ impl Core {
         self.middleboxes.settle();
     }
 
-    /// The packet, or the whole one that it was the last missing fragment of (RFC 4787, REQ-14).
-    fn make_whole(&mut self, now: Time, id: RouterId, packet: Packet) -> Option<Packet> {
-        let info = Info::parse(packet.frame()).ok();
-        let fragment = info.filter(|info| info.is_fragment && info.version == Version::V4);
-        let Some(info) = fragment else { return Some(packet) };
+    /// The whole packet that this was the last missing fragment of (RFC 4787, REQ-14).
+    fn make_whole(
+        &mut self,
+        now: Time,
+        id: RouterId,
+        info: &Info,
+        packet: Packet,
+    ) -> Option<Packet> {
         let Some(middlebox) = self.middleboxes.at_mut(id) else { return Some(packet) };
         let counters = &mut self.routers[id.index()];
         counters.fragments += 1;
         let came_by = packet.came_by;
         let (place, pool) = (Mouth::Router(id), &mut self.work.pool);
         let lost = middlebox.fragments.lost();
-        let whole = middlebox.fragments.push(now, place, &info, packet, pool);
+        let whole = middlebox.fragments.push(now, place, info, packet, pool);
         counters.not_reassembled += middlebox.fragments.lost() - lost;
         counters.reassembled += u64::from(whole.is_some());
         self.middleboxes.asked(id);
