@@ -6,6 +6,8 @@
 //! byte changes, so that what is refused is reported about as it came, and a packet that has to
 //! wait is not translated twice. `engine/core/middle.rs` does what is found here.
 
+mod changes;
+mod errors;
 mod reading;
 
 use alloc::boxed::Box;
@@ -17,12 +19,13 @@ use windtunnel_model::plan::{
 };
 use windtunnel_model::random::Stream;
 use windtunnel_model::{LinkId, RouterId, Time};
-use windtunnel_nat::{Endpoint, Firewall, Flow, Mapped, Nat, Packet, Refusal};
+use windtunnel_nat::{Endpoint, Firewall, Flow, Nat, Packet, Refusal};
 use windtunnel_wire::packet::{Info, Version};
-use windtunnel_wire::translate::{self, Quoted};
 
 use crate::reassembly::Reassembly;
 use crate::records::RouterReason;
+pub(crate) use changes::Changes;
+use errors::{enter_error, leave_error};
 use reading::Fragments;
 pub(crate) use reading::Reading;
 
@@ -55,16 +58,6 @@ struct Attached {
     link: LinkId,
     side: Side,
     v4: Option<Ipv4Addr>,
-}
-
-/// What is written into a packet.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Changes {
-    pub(crate) ends: translate::Ends,
-    /// Of an ICMP error: into the packet that it quotes.
-    pub(crate) quoted: translate::Ends,
-    /// The sessions that it is of.
-    mapped: [Option<Mapped>; 2],
 }
 
 /// Why a packet does not pass.
@@ -295,26 +288,6 @@ impl Middlebox {
         changes.mapped.iter().flatten().for_each(|mapped| nat.count(mapped, packets));
     }
 
-    /// What is written into an ICMP error of the router itself about a packet as it was when it had
-    /// been translated; `None`: it is for no node.
-    pub(crate) fn readdress(&self, destination: IpAddr, quoted: &Quoted) -> Option<Changes> {
-        let mut changes = Changes::default();
-        let nat = self.nat.as_ref()?;
-        let transport = IpTransport::of_number(quoted.protocol)?;
-        if let IpAddr::V4(destination) = destination
-            && self.is_external(destination)
-        {
-            let external = Endpoint { address: quoted.source.0, port: quoted.source.1 };
-            let internal = pair(nat.internal(transport, external)?);
-            (changes.ends.destination, changes.quoted.source) = (Some(internal), Some(internal));
-        }
-        let outside = self.interfaces.iter().filter(|it| it.side == Side::Outside);
-        let back = back_of(transport, quoted);
-        let known = outside.filter_map(|it| nat.external(&back, it.v4?)).next();
-        changes.quoted.destination = known.map(pair);
-        Some(changes)
-    }
-
     fn filter(
         &mut self,
         now: Time,
@@ -342,32 +315,6 @@ impl Middlebox {
     }
 }
 
-impl Changes {
-    /// The address that a packet is routed to.
-    #[inline]
-    pub(crate) fn destination(&self, info: &Info) -> IpAddr {
-        self.ends.destination.map_or(info.destination, |(address, _)| address.into())
-    }
-
-    /// The destination is translated.
-    fn lead_to(&mut self, mapped: Mapped) {
-        self.ends.destination = Some(pair(mapped.endpoint));
-        self.mapped[0] = Some(mapped);
-    }
-
-    /// The source is translated.
-    fn come_from(&mut self, mapped: Mapped) {
-        self.ends.source = Some(pair(mapped.endpoint));
-        self.mapped[1] = Some(mapped);
-    }
-
-    /// Whether nothing is changed.
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.ends.is_empty() && self.quoted.is_empty()
-    }
-}
-
 impl Denial {
     const fn silent(reason: RouterReason) -> Denial {
         Denial { reason, is_said: false }
@@ -381,56 +328,4 @@ impl Denial {
             Refusal::Exhausted => Denial { reason: RouterReason::Exhausted, is_said: true },
         }
     }
-}
-
-/// An error about what an external endpoint has sent. It says nothing of a session (RFC 4787,
-/// REQ-12).
-fn enter_error(
-    nat: &Nat,
-    came: Side,
-    quoted: &Quoted,
-    changes: &mut Changes,
-) -> Result<(), Denial> {
-    let none = Denial::silent(RouterReason::NoMapping);
-    let transport = IpTransport::of_number(quoted.protocol).ok_or(none)?;
-    let external = Endpoint { address: quoted.source.0, port: quoted.source.1 };
-    let internal = pair(nat.internal(transport, external).ok_or(none)?);
-    (changes.ends.destination, changes.quoted.source) = (Some(internal), Some(internal));
-    if came == Side::Inside {
-        // From the other end of a hairpin (RFC 5508, REQ-7).
-        let own = nat.external(&back_of(transport, quoted), external.address).ok_or(none)?;
-        (changes.ends.source, changes.quoted.destination) = (Some(pair(own)), Some(pair(own)));
-    }
-    Ok(())
-}
-
-/// An error about what an internal endpoint was sent.
-fn leave_error(
-    nat: &Nat,
-    external: Ipv4Addr,
-    quoted: &Quoted,
-    changes: &mut Changes,
-) -> Result<(), Denial> {
-    let none = Denial::silent(RouterReason::NoMapping);
-    let transport = IpTransport::of_number(quoted.protocol).ok_or(none)?;
-    let known = nat.external(&back_of(transport, quoted), external).ok_or(none)?;
-    // Whichever router inside sends it, it comes from the NAT's address (RFC 5508, REQ-5).
-    changes.ends.source = Some((known.address, 0));
-    changes.quoted.destination = Some(pair(known));
-    Ok(())
-}
-
-/// The flow of what the receiver of a quoted packet sends.
-fn back_of(transport: IpTransport, quoted: &Quoted) -> Flow {
-    let is_query = transport == IpTransport::Icmp;
-    let port = if is_query { 0 } else { quoted.source.1 };
-    Flow {
-        transport,
-        local: Endpoint { address: quoted.destination.0, port: quoted.destination.1 },
-        remote: Endpoint { address: quoted.source.0, port },
-    }
-}
-
-fn pair(endpoint: Endpoint) -> (Ipv4Addr, u16) {
-    (endpoint.address, endpoint.port)
 }
