@@ -14,11 +14,9 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
 
-use windtunnel_model::plan::{
-    FirewallPolicy, IpTransport, Middlebox as Planned, Plan, RouterInterface, Side,
-};
+use windtunnel_model::plan::{FirewallPolicy, IpTransport, Middlebox as Planned, Plan, Side};
 use windtunnel_model::random::Stream;
-use windtunnel_model::{LinkId, RouterId, Time};
+use windtunnel_model::{Lane, RouterId, Time};
 use windtunnel_nat::{Endpoint, Firewall, Flow, Nat, Packet, Refusal};
 use windtunnel_wire::packet::{Info, Version};
 
@@ -34,6 +32,8 @@ pub(crate) use reading::Reading;
 pub(crate) struct Middleboxes {
     /// By router; empty where the plan has none.
     by_router: Vec<Option<Box<Middlebox>>>,
+    /// By the lane that leaves by it: for each packet two are asked for.
+    interfaces: Vec<Interface>,
     /// Nothing is over before.
     next: Option<Time>,
 }
@@ -41,8 +41,9 @@ pub(crate) struct Middleboxes {
 /// What a router does beside forwarding.
 #[derive(Debug)]
 pub(crate) struct Middlebox {
-    /// In the order of the router's interfaces.
-    interfaces: Vec<Attached>,
+    /// The addresses of its outside interfaces, and those with which it is inside.
+    externals: Vec<Ipv4Addr>,
+    internals: Vec<Ipv4Addr>,
     pub(crate) nat: Option<Nat>,
     hairpin: bool,
     firewall: Option<Firewall>,
@@ -53,11 +54,16 @@ pub(crate) struct Middlebox {
 }
 
 /// An interface of a middlebox.
-#[derive(Debug)]
-struct Attached {
-    link: LinkId,
-    side: Side,
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Interface {
+    pub(crate) side: Side,
     v4: Option<Ipv4Addr>,
+}
+
+impl Default for Interface {
+    fn default() -> Interface {
+        Interface { side: Side::Inside, v4: None }
+    }
 }
 
 /// Why a packet does not pass.
@@ -77,7 +83,7 @@ impl Middleboxes {
         for planned in &plan.middleboxes {
             by_router[planned.router.index()] = Some(Box::new(Middlebox::new(plan, planned)));
         }
-        Middleboxes { by_router, next: None }
+        Middleboxes { by_router, interfaces: interfaces_of(plan), next: None }
     }
 
     /// Whether a router is one.
@@ -92,6 +98,12 @@ impl Middleboxes {
 
     pub(crate) fn at_mut(&mut self, router: RouterId) -> Option<&mut Middlebox> {
         self.by_router.get_mut(router.index())?.as_deref_mut()
+    }
+
+    /// The interface by which a lane leaves a middlebox.
+    #[inline]
+    pub(crate) fn interface(&self, lane: Lane) -> Interface {
+        self.interfaces.get(lane.index()).copied().unwrap_or_default()
     }
 
     /// All, with their routers.
@@ -125,37 +137,27 @@ impl Middleboxes {
 impl Middlebox {
     fn new(plan: &Plan, planned: &Planned) -> Middlebox {
         let router = &plan.routers[planned.router.index()];
-        let attached = |(it, side): (&RouterInterface, &Side)| Attached {
-            link: it.link,
-            side: *side,
-            v4: it.v4,
+        let addresses = |side: Side| -> Vec<Ipv4Addr> {
+            let interfaces = router.interfaces.iter().zip(&planned.sides);
+            interfaces.filter(|(_, it)| **it == side).filter_map(|(it, _)| it.v4).collect()
         };
-        let interfaces: Vec<Attached> =
-            router.interfaces.iter().zip(&planned.sides).map(attached).collect();
-        let outside = interfaces.iter().filter(|it| it.side == Side::Outside);
-        let externals: Vec<Ipv4Addr> = outside.filter_map(|it| it.v4).collect();
+        let [externals, internals] = [Side::Outside, Side::Inside].map(addresses);
         let draws = Stream::named(plan.seed, &["nat", &router.name]);
         let places = Stream::named(plan.seed, &["firewall", &router.name]);
         Middlebox {
             nat: planned.nat.as_ref().map(|nat| Nat::new(nat, &externals, draws)),
             hairpin: planned.nat.as_ref().is_some_and(|nat| nat.hairpin),
             firewall: planned.firewall.as_ref().map(|it| Firewall::new(it, places)),
-            interfaces,
+            externals,
+            internals,
             fragments: Reassembly::default(),
             passed: Fragments::default(),
         }
     }
 
-    /// The side of a link.
-    pub(crate) fn side(&self, link: LinkId) -> Side {
-        let at = self.interfaces.iter().find(|it| it.link == link);
-        at.map_or(Side::Inside, |it| it.side)
-    }
-
-    /// The link inside on which the router has an address.
-    pub(crate) fn inside_of(&self, address: Ipv4Addr) -> Option<LinkId> {
-        let inside = self.interfaces.iter().filter(|it| it.side == Side::Inside);
-        inside.filter(|it| it.v4 == Some(address)).map(|it| it.link).next()
+    /// Whether the router itself has an address inside.
+    pub(crate) fn is_internal(&self, address: Ipv4Addr) -> bool {
+        self.internals.contains(&address)
     }
 
     /// Whether what comes from outside to an address is translated or dropped, but never passes as
@@ -182,8 +184,7 @@ impl Middlebox {
     }
 
     fn is_external(&self, address: Ipv4Addr) -> bool {
-        let outside = self.interfaces.iter().filter(|it| it.side == Side::Outside);
-        outside.clone().any(|it| it.v4 == Some(address))
+        self.externals.contains(&address)
     }
 
     /// What becomes of the destination of a packet that has come from a side; of its source, too, where
@@ -247,13 +248,12 @@ impl Middlebox {
     pub(crate) fn leave(
         &mut self,
         now: Time,
-        (came, next): (Side, LinkId),
+        (came, goes): (Side, Interface),
         (info, frame): (&Info, &[u8]),
         reading: &Reading,
         changes: &mut Changes,
     ) -> Result<(), Denial> {
-        let leaves = self.interfaces.iter().find(|it| it.link == next);
-        let (goes, external) = leaves.map_or((Side::Inside, None), |it| (it.side, it.v4));
+        let Interface { side: goes, v4: external } = goes;
         if self.firewall.is_some() {
             self.filter(now, [came, goes], changes, (info, frame), reading)?;
         }
@@ -313,6 +313,19 @@ impl Middlebox {
             FirewallPolicy::Reject => Err(Denial { reason: RouterReason::Filtered, is_said: true }),
         }
     }
+}
+
+fn interfaces_of(plan: &Plan) -> Vec<Interface> {
+    let mut interfaces = Vec::new();
+    for planned in &plan.middleboxes {
+        interfaces.resize_with(plan.links.len() * 2, Interface::default);
+        let of = &plan.routers[planned.router.index()].interfaces;
+        for (it, side) in of.iter().zip(&planned.sides) {
+            let lane = Lane { link: it.link, direction: it.outward };
+            interfaces[lane.index()] = Interface { side: *side, v4: it.v4 };
+        }
+    }
+    interfaces
 }
 
 impl Denial {

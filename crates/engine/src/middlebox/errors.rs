@@ -24,9 +24,8 @@ impl Middlebox {
             let internal = pair(nat.internal(transport, external)?);
             (changes.ends.destination, changes.quoted.source) = (Some(internal), Some(internal));
         }
-        let outside = self.interfaces.iter().filter(|it| it.side == Side::Outside);
         let back = back_of(transport, quoted);
-        let known = outside.filter_map(|it| nat.external(&back, it.v4?)).next();
+        let known = self.externals.iter().find_map(|it| nat.external(&back, *it));
         changes.quoted.destination = known.map(pair);
         Some(changes)
     }

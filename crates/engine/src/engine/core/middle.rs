@@ -110,10 +110,10 @@ impl Core {
         (info, frame): (&Info, &[u8]),
         changes: &mut Changes,
     ) -> Result<Lane, Stop> {
+        let came = self.middleboxes.interface(lane.reverse()).side;
         let Some(middlebox) = self.middleboxes.at_mut(id) else {
             return Err(Stop::Verdict(Verdict::Ignore));
         };
-        let came = middlebox.side(lane.link);
         if !router::travels(info) {
             return Err(Stop::Verdict(Verdict::Ignore));
         }
@@ -131,10 +131,10 @@ impl Core {
             None => router::decide_route_to(&mut self.network, id, destination, packet),
         };
         let Verdict::Forward(next) = verdict else { return Err(Stop::Verdict(verdict)) };
+        let way = (came, self.middleboxes.interface(next));
         let Some(middlebox) = self.middleboxes.at_mut(id) else {
             return Err(Stop::Verdict(Verdict::Ignore));
         };
-        let way = (came, next.link);
         middlebox.leave(now, way, packet, &reading, changes).map_err(Stop::Denied)?;
         Ok(next)
     }
@@ -143,7 +143,7 @@ impl Core {
     /// route leads from there.
     fn is_inside(&self, id: RouterId, lane: Lane, info: &Info) -> bool {
         let own = |it: &Middlebox| match info.destination {
-            core::net::IpAddr::V4(v4) => it.inside_of(v4).is_some(),
+            core::net::IpAddr::V4(v4) => it.is_internal(v4),
             core::net::IpAddr::V6(_) => false,
         };
         self.middleboxes.at(id).is_some_and(own)
