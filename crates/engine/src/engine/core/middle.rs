@@ -43,9 +43,8 @@ impl Core {
                 Err(_) => return Err((packet, Verdict::Malformed)),
             };
         }
-        let tunnel = packet.tunnel;
         let mut changes = Changes::default();
-        let way = (lane, tunnel.as_ref());
+        let way = (lane, packet.tunnel.as_ref());
         let outcome = self.survey(now, id, way, (&info, packet.frame()), &mut changes);
         self.middleboxes.asked(id);
         match outcome {
