@@ -6,23 +6,24 @@
 //! byte changes, so that what is refused is reported about as it came, and a packet that has to
 //! wait is not translated twice. `engine/core/middle.rs` does what is found here.
 
+mod changes;
+mod errors;
 mod reading;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
 
-use windtunnel_model::plan::{
-    FirewallPolicy, IpTransport, Middlebox as Planned, Plan, RouterInterface, Side,
-};
+use windtunnel_model::plan::{FirewallPolicy, IpTransport, Middlebox as Planned, Plan, Side};
 use windtunnel_model::random::Stream;
-use windtunnel_model::{LinkId, RouterId, Time};
-use windtunnel_nat::{Endpoint, Firewall, Flow, Mapped, Nat, Packet, Refusal};
+use windtunnel_model::{Lane, RouterId, Time};
+use windtunnel_nat::{Endpoint, Firewall, Flow, Nat, Packet, Refusal};
 use windtunnel_wire::packet::{Info, Version};
-use windtunnel_wire::translate::{self, Quoted};
 
 use crate::reassembly::Reassembly;
 use crate::records::RouterReason;
+pub(crate) use changes::Changes;
+use errors::{enter_error, leave_error};
 use reading::Fragments;
 pub(crate) use reading::Reading;
 
@@ -31,6 +32,8 @@ pub(crate) use reading::Reading;
 pub(crate) struct Middleboxes {
     /// By router; empty where the plan has none.
     by_router: Vec<Option<Box<Middlebox>>>,
+    /// By the lane that leaves by it: for each packet two are asked for.
+    interfaces: Vec<Interface>,
     /// Nothing is over before.
     next: Option<Time>,
 }
@@ -38,8 +41,9 @@ pub(crate) struct Middleboxes {
 /// What a router does beside forwarding.
 #[derive(Debug)]
 pub(crate) struct Middlebox {
-    /// In the order of the router's interfaces.
-    interfaces: Vec<Attached>,
+    /// The addresses of its outside interfaces, and those with which it is inside.
+    externals: Vec<Ipv4Addr>,
+    internals: Vec<Ipv4Addr>,
     pub(crate) nat: Option<Nat>,
     hairpin: bool,
     firewall: Option<Firewall>,
@@ -50,31 +54,16 @@ pub(crate) struct Middlebox {
 }
 
 /// An interface of a middlebox.
-#[derive(Debug)]
-struct Attached {
-    link: LinkId,
-    side: Side,
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Interface {
+    pub(crate) side: Side,
     v4: Option<Ipv4Addr>,
 }
 
-/// What is written into a packet.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Changes {
-    pub(crate) ends: translate::Ends,
-    /// Of an ICMP error: into the packet that it quotes.
-    pub(crate) quoted: translate::Ends,
-    /// The sessions that it is of.
-    mapped: [Option<Mapped>; 2],
-}
-
-/// What is known of a packet that has come.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Entry {
-    /// The address that it is routed to.
-    pub(crate) destination: IpAddr,
-    changes: Changes,
-    /// Whether its source is known to be translated.
-    hairpin: bool,
+impl Default for Interface {
+    fn default() -> Interface {
+        Interface { side: Side::Inside, v4: None }
+    }
 }
 
 /// Why a packet does not pass.
@@ -94,7 +83,7 @@ impl Middleboxes {
         for planned in &plan.middleboxes {
             by_router[planned.router.index()] = Some(Box::new(Middlebox::new(plan, planned)));
         }
-        Middleboxes { by_router, next: None }
+        Middleboxes { by_router, interfaces: interfaces_of(plan), next: None }
     }
 
     /// Whether a router is one.
@@ -109,6 +98,12 @@ impl Middleboxes {
 
     pub(crate) fn at_mut(&mut self, router: RouterId) -> Option<&mut Middlebox> {
         self.by_router.get_mut(router.index())?.as_deref_mut()
+    }
+
+    /// The interface by which a lane leaves a middlebox.
+    #[inline]
+    pub(crate) fn interface(&self, lane: Lane) -> Interface {
+        self.interfaces.get(lane.index()).copied().unwrap_or_default()
     }
 
     /// All, with their routers.
@@ -126,9 +121,10 @@ impl Middleboxes {
     /// Takes into account that one has been asked.
     #[inline]
     pub(crate) fn asked(&mut self, router: RouterId) {
-        let next = self.at(router).and_then(Middlebox::next);
-        if next.is_some_and(|at| self.next.is_none_or(|known| at < known)) {
-            self.next = next;
+        let known = self.next;
+        let sooner = |at: Time| known.is_none_or(|known| at < known);
+        if self.at(router).is_some_and(|it| it.next_ones().into_iter().flatten().any(sooner)) {
+            self.next = self.at(router).and_then(Middlebox::next);
         }
     }
 
@@ -141,36 +137,27 @@ impl Middleboxes {
 impl Middlebox {
     fn new(plan: &Plan, planned: &Planned) -> Middlebox {
         let router = &plan.routers[planned.router.index()];
-        let attached = |(it, side): (&RouterInterface, &Side)| Attached {
-            link: it.link,
-            side: *side,
-            v4: it.v4,
+        let addresses = |side: Side| -> Vec<Ipv4Addr> {
+            let interfaces = router.interfaces.iter().zip(&planned.sides);
+            interfaces.filter(|(_, it)| **it == side).filter_map(|(it, _)| it.v4).collect()
         };
-        let interfaces: Vec<Attached> =
-            router.interfaces.iter().zip(&planned.sides).map(attached).collect();
-        let outside = interfaces.iter().filter(|it| it.side == Side::Outside);
-        let externals: Vec<Ipv4Addr> = outside.filter_map(|it| it.v4).collect();
+        let [externals, internals] = [Side::Outside, Side::Inside].map(addresses);
         let draws = Stream::named(plan.seed, &["nat", &router.name]);
+        let places = Stream::named(plan.seed, &["firewall", &router.name]);
         Middlebox {
             nat: planned.nat.as_ref().map(|nat| Nat::new(nat, &externals, draws)),
             hairpin: planned.nat.as_ref().is_some_and(|nat| nat.hairpin),
-            firewall: planned.firewall.as_ref().map(Firewall::new),
-            interfaces,
+            firewall: planned.firewall.as_ref().map(|it| Firewall::new(it, places)),
+            externals,
+            internals,
             fragments: Reassembly::default(),
             passed: Fragments::default(),
         }
     }
 
-    /// The side of a link.
-    pub(crate) fn side(&self, link: LinkId) -> Side {
-        let at = self.interfaces.iter().find(|it| it.link == link);
-        at.map_or(Side::Inside, |it| it.side)
-    }
-
-    /// The link inside on which the router has an address.
-    pub(crate) fn inside_of(&self, address: Ipv4Addr) -> Option<LinkId> {
-        let inside = self.interfaces.iter().filter(|it| it.side == Side::Inside);
-        inside.filter(|it| it.v4 == Some(address)).map(|it| it.link).next()
+    /// Whether the router itself has an address inside.
+    pub(crate) fn is_internal(&self, address: Ipv4Addr) -> bool {
+        self.internals.contains(&address)
     }
 
     /// Whether what comes from outside to an address is translated or dropped, but never passes as
@@ -180,9 +167,14 @@ impl Middlebox {
     }
 
     fn next(&self) -> Option<Time> {
+        self.next_ones().into_iter().flatten().min()
+    }
+
+    #[inline]
+    fn next_ones(&self) -> [Option<Time>; 3] {
         let nat = self.nat.as_ref().and_then(Nat::next);
         let firewall = self.firewall.as_ref().and_then(Firewall::next);
-        [nat, firewall, self.fragments.next()].into_iter().flatten().min()
+        [nat, firewall, self.fragments.next()]
     }
 
     /// Forgets what is over.
@@ -192,11 +184,11 @@ impl Middlebox {
     }
 
     fn is_external(&self, address: Ipv4Addr) -> bool {
-        let outside = self.interfaces.iter().filter(|it| it.side == Side::Outside);
-        outside.clone().any(|it| it.v4 == Some(address))
+        self.externals.contains(&address)
     }
 
-    /// What becomes of the destination of a packet that has come from a side.
+    /// What becomes of the destination of a packet that has come from a side; of its source, too, where
+    /// both are inside.
     ///
     /// # Errors
     /// Why it does not pass.
@@ -207,51 +199,48 @@ impl Middlebox {
         came: Side,
         info: &Info,
         reading: &Reading,
-    ) -> Result<Entry, Denial> {
-        let plain =
-            Entry { destination: info.destination, changes: Changes::default(), hairpin: false };
+        changes: &mut Changes,
+    ) -> Result<(), Denial> {
         let (IpAddr::V4(source), IpAddr::V4(external)) = (info.source, info.destination) else {
-            return Ok(plain);
+            return Ok(());
         };
         if self.nat.is_none() || !self.is_external(external) {
-            return Ok(plain);
+            return Ok(());
         }
-        let Middlebox { nat: Some(nat), hairpin, .. } = self else { return Ok(plain) };
+        let Middlebox { nat: Some(nat), hairpin, .. } = self else { return Ok(()) };
         let (transport, ports, flags) = match reading {
             Reading::Segment { transport, ports, flags } => (*transport, *ports, *flags),
             Reading::Answer { identifier } if came == Side::Outside => {
                 (IpTransport::Icmp, [0, *identifier], 0)
             }
             // The router itself answers.
-            Reading::Query { .. } => return Ok(plain),
+            Reading::Query { .. } => return Ok(()),
             Reading::Error(Some(quoted)) if quoted.source.0 == external => {
-                return enter_error(nat, came, plain, quoted);
+                return enter_error(nat, came, quoted, changes);
             }
-            _ if came == Side::Inside => return Ok(plain),
+            _ if came == Side::Inside => return Ok(()),
             _ => return Err(Denial::silent(RouterReason::NoMapping)),
         };
         let local = Endpoint { address: external, port: ports[1] };
         let remote = Endpoint { address: source, port: ports[0] };
         let inbound = Flow { transport, local, remote };
         if came == Side::Outside {
-            let mapped = nat.inbound(now, &inbound, flags).map_err(Denial::of)?;
-            return Ok(plain.to(mapped));
+            changes.lead_to(nat.inbound(now, &inbound, flags).map_err(Denial::of)?);
+            return Ok(());
         }
         if !*hairpin || !nat.has_mapping(transport, local) {
-            return Ok(plain);
+            return Ok(());
         }
         // Its source becomes the external endpoint, too (RFC 4787, REQ-9a; RFC 5382, REQ-8a).
         let outbound = Flow { transport, local: remote, remote: local };
         let from = nat.outbound(now, &outbound, external, flags).map_err(Denial::of)?;
         let inbound = Flow { remote: from.endpoint, ..inbound };
-        let to = nat.inbound(now, &inbound, flags).map_err(Denial::of)?;
-        let mut entry = plain.to(to);
-        entry.changes.ends.source = Some(pair(from.endpoint));
-        entry.changes.mapped[1] = Some(from);
-        Ok(Entry { hairpin: true, ..entry })
+        changes.lead_to(nat.inbound(now, &inbound, flags).map_err(Denial::of)?);
+        changes.come_from(from);
+        Ok(())
     }
 
-    /// What is written into a packet that goes on by a link.
+    /// What becomes of the source of a packet that goes on by a link.
     ///
     /// # Errors
     /// Why it does not pass.
@@ -259,26 +248,27 @@ impl Middlebox {
     pub(crate) fn leave(
         &mut self,
         now: Time,
-        (came, next): (Side, LinkId),
-        entry: &Entry,
+        (came, goes): (Side, Interface),
         (info, frame): (&Info, &[u8]),
         reading: &Reading,
-    ) -> Result<Changes, Denial> {
-        let leaves = self.interfaces.iter().find(|it| it.link == next);
-        let (goes, external) = leaves.map_or((Side::Inside, None), |it| (it.side, it.v4));
+        changes: &mut Changes,
+    ) -> Result<(), Denial> {
+        let Interface { side: goes, v4: external } = goes;
         if self.firewall.is_some() {
-            self.filter(now, [came, goes], entry, (info, frame), reading)?;
+            self.filter(now, [came, goes], changes, (info, frame), reading)?;
         }
-        let crosses = (came, goes) == (Side::Inside, Side::Outside) && !entry.hairpin;
+        // Of what goes back inside it is translated already.
+        let is_known = changes.ends.source.is_some();
+        let crosses = (came, goes) == (Side::Inside, Side::Outside) && !is_known;
         let (Some(nat), IpAddr::V4(source), true) = (&mut self.nat, info.source, crosses) else {
-            return Ok(entry.changes);
+            return Ok(());
         };
-        let IpAddr::V4(destination) = entry.destination else { return Ok(entry.changes) };
+        let IpAddr::V4(destination) = changes.destination(info) else { return Ok(()) };
         let external = external.ok_or(Denial::silent(RouterReason::Untranslatable))?;
         let (transport, ports, flags) = match reading {
             Reading::Segment { transport, ports, flags } => (*transport, *ports, *flags),
             Reading::Query { identifier } => (IpTransport::Icmp, [*identifier, 0], 0),
-            Reading::Error(Some(quoted)) => return leave_error(nat, external, entry, quoted),
+            Reading::Error(Some(quoted)) => return leave_error(nat, external, quoted, changes),
             Reading::Answer { .. } => return Err(Denial::silent(RouterReason::NoMapping)),
             Reading::Error(None) | Reading::Other => {
                 return Err(Denial::silent(RouterReason::Untranslatable));
@@ -287,11 +277,8 @@ impl Middlebox {
         let local = Endpoint { address: source, port: ports[0] };
         let remote = Endpoint { address: destination, port: ports[1] };
         let flow = Flow { transport, local, remote };
-        let mapped = nat.outbound(now, &flow, external, flags).map_err(Denial::of)?;
-        let mut changes = entry.changes;
-        changes.ends.source = Some(pair(mapped.endpoint));
-        changes.mapped[1] = Some(mapped);
-        Ok(changes)
+        changes.come_from(nat.outbound(now, &flow, external, flags).map_err(Denial::of)?);
+        Ok(())
     }
 
     /// Counts packets that were translated so.
@@ -301,31 +288,11 @@ impl Middlebox {
         changes.mapped.iter().flatten().for_each(|mapped| nat.count(mapped, packets));
     }
 
-    /// What is written into an ICMP error of the router itself about a packet as it was when it had
-    /// been translated; `None`: it is for no node.
-    pub(crate) fn readdress(&self, destination: IpAddr, quoted: &Quoted) -> Option<Changes> {
-        let mut changes = Changes::default();
-        let nat = self.nat.as_ref()?;
-        let transport = IpTransport::of_number(quoted.protocol)?;
-        if let IpAddr::V4(destination) = destination
-            && self.is_external(destination)
-        {
-            let external = Endpoint { address: quoted.source.0, port: quoted.source.1 };
-            let internal = pair(nat.internal(transport, external)?);
-            (changes.ends.destination, changes.quoted.source) = (Some(internal), Some(internal));
-        }
-        let outside = self.interfaces.iter().filter(|it| it.side == Side::Outside);
-        let back = back_of(transport, quoted);
-        let known = outside.filter_map(|it| nat.external(&back, it.v4?)).next();
-        changes.quoted.destination = known.map(pair);
-        Some(changes)
-    }
-
     fn filter(
         &mut self,
         now: Time,
         sides: [Side; 2],
-        entry: &Entry,
+        changes: &Changes,
         (info, frame): (&Info, &[u8]),
         reading: &Reading,
     ) -> Result<(), Denial> {
@@ -333,8 +300,8 @@ impl Middlebox {
         if info.is_fragment && info.version == Version::V6 && self.passed.knows(now, info, frame) {
             return Ok(());
         }
-        let ends = reading::ends(entry, info, frame, reading);
-        let about = reading::about(entry, info, frame, reading);
+        let ends = reading::ends(changes, info, frame, reading);
+        let about = reading::about(changes, info, frame, reading);
         let flags = if let Reading::Segment { flags, .. } = reading { *flags } else { 0 };
         let packet = Packet { sides, ends, flags, about };
         match firewall.judge(now, &packet).map_err(Denial::of)? {
@@ -348,27 +315,17 @@ impl Middlebox {
     }
 }
 
-impl Entry {
-    /// With another destination.
-    fn to(mut self, mapped: Mapped) -> Entry {
-        self.destination = mapped.endpoint.address.into();
-        self.changes.ends.destination = Some(pair(mapped.endpoint));
-        self.changes.mapped[0] = Some(mapped);
-        self
+fn interfaces_of(plan: &Plan) -> Vec<Interface> {
+    let mut interfaces = Vec::new();
+    for planned in &plan.middleboxes {
+        interfaces.resize_with(plan.links.len() * 2, Interface::default);
+        let of = &plan.routers[planned.router.index()].interfaces;
+        for (it, side) in of.iter().zip(&planned.sides) {
+            let lane = Lane { link: it.link, direction: it.outward };
+            interfaces[lane.index()] = Interface { side: *side, v4: it.v4 };
+        }
     }
-
-    /// What is written into it by then.
-    pub(crate) fn changes(&self) -> &Changes {
-        &self.changes
-    }
-}
-
-impl Changes {
-    /// Whether nothing is changed.
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.ends.is_empty() && self.quoted.is_empty()
-    }
+    interfaces
 }
 
 impl Denial {
@@ -384,56 +341,4 @@ impl Denial {
             Refusal::Exhausted => Denial { reason: RouterReason::Exhausted, is_said: true },
         }
     }
-}
-
-/// An error about what an external endpoint has sent. It says nothing of a session (RFC 4787,
-/// REQ-12).
-fn enter_error(nat: &Nat, came: Side, mut entry: Entry, quoted: &Quoted) -> Result<Entry, Denial> {
-    let none = Denial::silent(RouterReason::NoMapping);
-    let transport = IpTransport::of_number(quoted.protocol).ok_or(none)?;
-    let external = Endpoint { address: quoted.source.0, port: quoted.source.1 };
-    let internal = nat.internal(transport, external).ok_or(none)?;
-    entry.destination = internal.address.into();
-    entry.changes.ends.destination = Some(pair(internal));
-    entry.changes.quoted.source = Some(pair(internal));
-    if came == Side::Inside {
-        // From the other end of a hairpin (RFC 5508, REQ-7).
-        let own = nat.external(&back_of(transport, quoted), external.address).ok_or(none)?;
-        entry.changes.ends.source = Some(pair(own));
-        entry.changes.quoted.destination = Some(pair(own));
-        entry.hairpin = true;
-    }
-    Ok(entry)
-}
-
-/// An error about what an internal endpoint was sent.
-fn leave_error(
-    nat: &Nat,
-    external: Ipv4Addr,
-    entry: &Entry,
-    quoted: &Quoted,
-) -> Result<Changes, Denial> {
-    let none = Denial::silent(RouterReason::NoMapping);
-    let transport = IpTransport::of_number(quoted.protocol).ok_or(none)?;
-    let known = nat.external(&back_of(transport, quoted), external).ok_or(none)?;
-    let mut changes = entry.changes;
-    // Whichever router inside sends it, it comes from the NAT's address (RFC 5508, REQ-5).
-    changes.ends.source = Some((known.address, 0));
-    changes.quoted.destination = Some(pair(known));
-    Ok(changes)
-}
-
-/// The flow of what the receiver of a quoted packet sends.
-fn back_of(transport: IpTransport, quoted: &Quoted) -> Flow {
-    let is_query = transport == IpTransport::Icmp;
-    let port = if is_query { 0 } else { quoted.source.1 };
-    Flow {
-        transport,
-        local: Endpoint { address: quoted.destination.0, port: quoted.destination.1 },
-        remote: Endpoint { address: quoted.source.0, port },
-    }
-}
-
-fn pair(endpoint: Endpoint) -> (Ipv4Addr, u16) {
-    (endpoint.address, endpoint.port)
 }

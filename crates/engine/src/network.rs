@@ -2,6 +2,7 @@
 //!
 //! The answers for a packet cost a binary search and a table look-up, however large the plan is.
 
+mod addresses;
 mod realms;
 mod table;
 
@@ -15,6 +16,7 @@ use windtunnel_model::{Lan, LanId, Lane, LinkId, NodeId, PortId, RouterId, Verte
 use windtunnel_routing::{Routes, Target};
 
 use crate::tunnel::Mouth;
+use addresses::Addresses;
 use realms::Visible;
 use table::{NextHop, Table};
 
@@ -78,6 +80,7 @@ pub(crate) struct Network {
 impl Network {
     pub(crate) fn new(plan: &Plan) -> Self {
         let routes = Routes::compute(plan);
+        let visible = Visible::new(plan);
         let ports = plan.nodes.iter().enumerate().flat_map(|(id, node)| {
             let lane = |link, direction| Lane { link, direction };
             node.interfaces.iter().map(move |i| (lane(i.link, i.outward), NodeId::from_index(id)))
@@ -96,12 +99,12 @@ impl Network {
                     [v4, v6]
                 })
                 .collect(),
-            addresses: Addresses::new(plan),
+            addresses: Addresses::new(plan, visible.as_ref()),
             stations: stations(plan),
             lans: plan.lans.clone(),
             outside: outside(plan),
             table: Table::new(plan),
-            visible: Visible::new(plan),
+            visible,
             routes: Arc::new(routes),
             classes: if plan.model == NetworkModel::Hops { 0 } else { CLASSES },
         }
@@ -226,13 +229,27 @@ impl Network {
         }
     }
 
-    /// Whether a router has a route to an address: one inside of a NAT is not known outside.
+    /// Where packets to an address go, and the realm in which it is; `None`: nothing is translated, or
+    /// it is in none.
     #[inline]
-    pub(crate) fn is_visible(&self, router: RouterId, address: IpAddr) -> bool {
-        self.visible.as_ref().is_none_or(|visible| visible.seen_by_router(router, address))
+    pub(crate) fn locate(&self, address: IpAddr) -> Option<(Target, Option<u32>)> {
+        if let IpAddr::V4(v4) = address
+            && let Some(found) = self.addresses.in_realm(v4)
+        {
+            return Some(found);
+        }
+        let target = self.target(address)?;
+        Some((target, self.visible.as_ref().and_then(|visible| visible.realm_of(address))))
     }
 
-    /// The same for what has come by a link.
+    /// Whether a router has a route into a realm: one inside of a NAT is not known outside.
+    #[inline]
+    pub(crate) fn is_visible(&self, router: RouterId, realm: Option<u32>) -> bool {
+        let (Some(visible), Some(realm)) = (&self.visible, realm) else { return true };
+        visible.seen_by_router(router, realm)
+    }
+
+    /// Whether what has come by a link finds a route to an address.
     pub(crate) fn is_visible_from(&self, link: LinkId, address: IpAddr) -> bool {
         self.visible.as_ref().is_none_or(|visible| visible.seen_by_link(link, address))
     }
@@ -304,63 +321,4 @@ fn stations(plan: &Plan) -> BTreeMap<Lane, Station> {
         Some((*lane, Station { router, mac, v4, v6 }))
     };
     lanes.filter_map(station).collect()
-}
-
-/// The owners of addresses, sorted.
-#[derive(Debug)]
-struct Addresses {
-    v4: Vec<(u32, Target)>,
-    v6: Vec<(u128, Target)>,
-}
-
-impl Addresses {
-    fn new(plan: &Plan) -> Self {
-        let nodes = plan.ports().map(|(_, i)| (i.v4, i.v6, Target::Port(i.port)));
-        // An origin has the addresses of its services, beside those of its interfaces.
-        let origins = plan.services.iter().filter_map(|service| {
-            let first = plan.nodes[service.origin?.index()].interfaces.first()?;
-            let v4 =
-                service.v4.filter(|_| !is_of_interface(plan, service, |it| it.v4 == service.v4));
-            let v6 =
-                service.v6.filter(|_| !is_of_interface(plan, service, |it| it.v6 == service.v6));
-            Some((v4, v6, Target::Port(first.port)))
-        });
-        let routers = plan.routers.iter().enumerate().flat_map(|(id, router)| {
-            let target = Target::Router(RouterId::from_index(id));
-            router.interfaces.iter().map(move |i| (i.v4, i.v6, target))
-        });
-        let mut addresses = Addresses { v4: Vec::new(), v6: Vec::new() };
-        for (v4, v6, target) in nodes.chain(routers).chain(origins) {
-            addresses.v4.extend(v4.map(|address| (address.to_bits(), target)));
-            addresses.v6.extend(v6.map(|address| (address.to_bits(), target)));
-        }
-        addresses.v4.sort_unstable();
-        addresses.v6.sort_unstable();
-        // Several services may have one address.
-        addresses.v4.dedup();
-        addresses.v6.dedup();
-        addresses
-    }
-
-    fn target(&self, address: IpAddr) -> Option<Target> {
-        match address {
-            IpAddr::V4(v4) => find(&self.v4, &v4.to_bits()),
-            IpAddr::V6(v6) => find(&self.v6, &v6.to_bits()),
-        }
-    }
-}
-
-/// Whether an interface of a service's origin has one of the service's addresses.
-fn is_of_interface(
-    plan: &Plan,
-    service: &windtunnel_model::plan::Service,
-    has: impl Fn(&windtunnel_model::plan::Interface) -> bool,
-) -> bool {
-    let origin = service.origin.map(|origin| &plan.nodes[origin.index()]);
-    origin.is_some_and(|origin| origin.interfaces.iter().any(has))
-}
-
-fn find<K: Ord>(sorted: &[(K, Target)], key: &K) -> Option<Target> {
-    let index = sorted.binary_search_by(|(address, _)| address.cmp(key)).ok()?;
-    Some(sorted[index].1)
 }

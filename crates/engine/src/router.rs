@@ -83,17 +83,32 @@ pub(crate) fn decide_route(
     info: &Info,
     frame: &[u8],
 ) -> Verdict {
-    let target = match network.target(info.destination) {
+    decide_route_to(network, router, info.destination, (info, frame))
+}
+
+/// The same for a packet that goes to another destination than is written in it.
+#[inline]
+pub(crate) fn decide_route_to(
+    network: &mut Network,
+    router: RouterId,
+    destination: IpAddr,
+    (info, frame): (&Info, &[u8]),
+) -> Verdict {
+    let target = match network.locate(destination) {
         None => return Verdict::Refuse(Refusal::NoHost),
-        Some(Target::Lan(_)) if network.is_broadcast(info.destination) => return Verdict::Ignore,
-        Some(Target::Router(own)) if own == router => return for_itself(info, frame),
+        Some((Target::Lan(_), _)) if network.is_broadcast(destination) => return Verdict::Ignore,
+        Some((Target::Router(own), _)) if own == router => return for_itself(info, frame),
         // Inside of a NAT, where no route leads.
-        Some(_) if !network.is_visible(router, info.destination) => {
+        Some((_, realm)) if !network.is_visible(router, realm) => {
             return Verdict::Refuse(Refusal::NoRoute);
         }
-        Some(target) => target,
+        Some((target, _)) => target,
     };
-    let flow = || flow::Key::new(info, frame).hash64();
+    let flow = || {
+        let mut routed = *info;
+        routed.destination = destination;
+        flow::Key::new(&routed, frame).hash64()
+    };
     forward(info, network.next_hop(router, Some(info.source), target, flow))
 }
 

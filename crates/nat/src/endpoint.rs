@@ -5,6 +5,8 @@ use core::net::Ipv4Addr;
 
 use windtunnel_model::plan::IpTransport;
 
+use crate::hash::HashKey;
+
 /// An address and a port; of ICMP queries the port is the identifier (RFC 5508, 2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Endpoint {
@@ -58,18 +60,10 @@ impl Key {
         Key([addresses, u64::from(external) << 32 | ports, kind])
     }
 
-    /// Two rounds of the finaliser of `SplitMix64` (Steele, Lea, Flood; OOPSLA 2014).
     #[inline]
-    pub(crate) fn hash(&self) -> u64 {
+    pub(crate) fn hash(&self, hash: &HashKey) -> u64 {
         let [a, b, c] = self.0;
-        mix(mix(a ^ c.rotate_left(56)).wrapping_add(b))
+        // Of `c` there are few values, so hardly two flows become one by it.
+        hash.of_two([a, b ^ c.rotate_left(56)])
     }
-}
-
-#[inline]
-pub(crate) fn mix(value: u64) -> u64 {
-    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
 }

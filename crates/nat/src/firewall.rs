@@ -6,9 +6,10 @@ use windtunnel_model::Time;
 use windtunnel_model::plan::{
     Firewall as Settings, FirewallPolicy, IpTransport, Rule, Side, Traffic,
 };
+use windtunnel_model::random::Stream;
 
-use crate::endpoint::mix;
 use crate::expiry::{Deadline, Expiry};
+use crate::hash::HashKey;
 use crate::nat::Refusal;
 use crate::table::{Index, Slab};
 use crate::tcp::{Progress, Way};
@@ -19,6 +20,7 @@ pub struct Firewall {
     settings: Settings,
     flows: Slab<Flow>,
     index: Index,
+    hash: HashKey,
     expiry: Expiry,
 }
 
@@ -70,13 +72,14 @@ impl Firewall {
     /// The most flows that are known.
     pub const FLOWS_MAX: usize = 1 << 20;
 
-    /// One that knows no flow.
+    /// One that knows no flow. `draws` decide where flows are stored, and nothing that shows.
     #[must_use]
-    pub fn new(settings: &Settings) -> Firewall {
+    pub fn new(settings: &Settings, draws: Stream) -> Firewall {
         Firewall {
             settings: settings.clone(),
             flows: Slab::default(),
             index: Index::default(),
+            hash: HashKey::new(draws),
             expiry: Expiry::default(),
         }
     }
@@ -122,13 +125,20 @@ impl Firewall {
     }
 
     /// Forgets flows whose time is over.
+    #[inline]
     pub fn expire(&mut self, now: Time) {
+        if self.expiry.next().is_some_and(|at| at <= now) {
+            self.forget(now);
+        }
+    }
+
+    fn forget(&mut self, now: Time) {
         while let Some(look) = self.expiry.look(now) {
             let Some(flow) = self.flows.get_mut(look.number) else { continue };
             if self.expiry.is_over(now, &look, &mut flow.deadline) {
                 let key = flow.key;
                 self.flows.remove(look.number);
-                self.index.remove(key.hash(), look.number);
+                self.index.remove(key.hash(&self.hash), look.number);
             }
         }
     }
@@ -144,9 +154,11 @@ impl Firewall {
         rule.map_or_else(by_sides, |rule| rule.policy)
     }
 
+    #[inline]
     fn find(&self, key: &Key) -> Option<u32> {
-        self.index
-            .find(key.hash(), |number| self.flows.get(number).is_some_and(|flow| flow.key == *key))
+        self.index.find(key.hash(&self.hash), |number| {
+            self.flows.get(number).is_some_and(|flow| flow.key == *key)
+        })
     }
 
     fn begin(&mut self, now: Time, packet: &Packet) -> Result<(), Refusal> {
@@ -163,7 +175,7 @@ impl Firewall {
             progress: Progress::default(),
             deadline: Deadline::NEVER,
         });
-        self.index.insert(key.hash(), number);
+        self.index.insert(key.hash(&self.hash), number);
         let timeout = Progress::default().timeout(transport, &self.settings.timeouts);
         let deadline = self.expiry.begin(number, now + timeout);
         self.flows.get_mut(number).into_iter().for_each(|flow| flow.deadline = deadline);
@@ -173,7 +185,9 @@ impl Firewall {
 
     fn touch(&mut self, now: Time, number: u32, flags: u8, ordered: bool) {
         let Some(flow) = self.flows.get_mut(number) else { return };
-        flow.progress.note(flags, if ordered == flow.ordered { Way::Forth } else { Way::Back });
+        if flow.transport == IpTransport::Tcp {
+            flow.progress.note(flags, if ordered == flow.ordered { Way::Forth } else { Way::Back });
+        }
         let timeout = flow.progress.timeout(flow.transport, &self.settings.timeouts);
         self.expiry.set(number, &mut flow.deadline, now + timeout);
     }
@@ -211,14 +225,19 @@ impl Key {
         (Key { ends: pair, protocol: ends.protocol }, ordered)
     }
 
-    fn hash(&self) -> u64 {
-        let halves = |bits: u128| [bits >> 64, bits & u128::from(u64::MAX)];
-        let ports = u64::from(self.ends[0].1) << 24
-            | u64::from(self.ends[1].1) << 8
-            | u64::from(self.protocol);
-        let words = self.ends.iter().flat_map(|(bits, _)| halves(*bits));
-        words.fold(mix(ports), |hash, word| mix(hash ^ u64::try_from(word).unwrap_or(0)))
+    #[inline]
+    fn hash(&self, hash: &HashKey) -> u64 {
+        let [(a, first), (b, second)] = self.ends;
+        let ports = u64::from(first) << 24 | u64::from(second) << 8 | u64::from(self.protocol);
+        let [[a, c], [b, d]] = [halves(a), halves(b)];
+        hash.of_five([a, c, b, d, ports])
     }
+}
+
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "both halves are taken")]
+fn halves(bits: u128) -> [u64; 2] {
+    [(bits >> 64) as u64, bits as u64]
 }
 
 const ICMP_V6: u8 = 58;

@@ -19,7 +19,7 @@
 //! | `ports` | which external port a new mapping gets |
 //! | `firewall` | [`Firewall`]: rules, and flows that have passed |
 //! | `tcp` | how far a connection has got, and so its time-out |
-//! | `table`, `expiry` | entries by key, and when their time is over |
+//! | `table`, `hash`, `expiry` | entries by key, and when their time is over |
 //! | `endpoint` | [`Endpoint`], [`Flow`] |
 //!
 //! ```
@@ -55,6 +55,7 @@ extern crate alloc;
 mod endpoint;
 mod expiry;
 mod firewall;
+mod hash;
 mod nat;
 mod ports;
 mod table;

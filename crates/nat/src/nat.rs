@@ -1,22 +1,25 @@
 //! A NAT: mappings, sessions, filters.
 
+mod mapping;
 mod report;
+mod session;
 
 use alloc::collections::{BTreeMap, VecDeque};
 use core::net::Ipv4Addr;
 
 use windtunnel_model::Time;
-use windtunnel_model::plan::{
-    Filtering, IpTransport, Mapping as MappingRule, Nat as Settings, Refresh,
-};
+use windtunnel_model::plan::{Filtering, IpTransport, Nat as Settings, Refresh};
 use windtunnel_model::random::Stream;
 
-use crate::endpoint::{Endpoint, Flow, Key};
-use crate::expiry::{Deadline, Expiry};
+use crate::endpoint::{Endpoint, Flow};
+use crate::expiry::Expiry;
+use crate::hash::HashKey;
 use crate::ports::Ports;
 use crate::table::{Index, Slab};
-use crate::tcp::{Progress, Way};
+use crate::tcp::Way;
+use mapping::Mapping;
 pub use report::{EndedMapping, MappingState, NatCounters};
+use session::Session;
 
 /// The state of a network address translator.
 #[derive(Debug)]
@@ -31,47 +34,12 @@ pub struct Nat {
     /// Sessions by internal and remote endpoint, and by external and remote endpoint.
     by_outbound: Index,
     by_inbound: Index,
+    hash: HashKey,
     /// With address-dependent filtering: sessions by mapping and remote address.
     peers: BTreeMap<(u32, Ipv4Addr), u32>,
     expiry: Expiry,
     counters: NatCounters,
     ended: VecDeque<EndedMapping>,
-}
-
-/// An internal endpoint and its external one.
-#[derive(Debug)]
-struct Mapping {
-    transport: IpTransport,
-    internal: Endpoint,
-    external: Endpoint,
-    /// The remote endpoint that it is for, where it depends on that.
-    remote: Option<Endpoint>,
-    /// Whether it is a forwarded port, which stays.
-    forwarded: bool,
-    /// Whether its internal endpoint leads to it: of several forwarded ports the first does.
-    leads: bool,
-    sessions: u32,
-    made: Time,
-    /// Where only packets from inside keep mappings alive: until when those have.
-    kept_until: Time,
-    /// Packets of sessions that are over: out, in.
-    packets: [u64; 2],
-}
-
-/// A mapping and a remote endpoint.
-#[derive(Debug)]
-struct Session {
-    transport: IpTransport,
-    internal: Endpoint,
-    external: Endpoint,
-    remote: Endpoint,
-    mapping: u32,
-    /// Whether an inbound packet began it.
-    inbound: bool,
-    progress: Progress,
-    deadline: Deadline,
-    /// Out, in.
-    packets: [u64; 2],
 }
 
 /// What a packet is translated to.
@@ -112,6 +80,7 @@ impl Nat {
             by_external: Index::default(),
             by_outbound: Index::default(),
             by_inbound: Index::default(),
+            hash: HashKey::new(draws),
             peers: BTreeMap::new(),
             expiry: Expiry::default(),
             counters: NatCounters::default(),
@@ -241,7 +210,9 @@ impl Nat {
             unreachable!("the session was found or made now")
         };
         let way = if out == session.inbound { Way::Back } else { Way::Forth };
-        session.progress.note(flags, way);
+        if session.transport == IpTransport::Tcp {
+            session.progress.note(flags, way);
+        }
         let timeout = session.progress.timeout(session.transport, &self.settings.timeouts);
         let at = now + timeout;
         if out || self.settings.refresh == Refresh::Both {
@@ -281,196 +252,4 @@ impl Nat {
         }
         self.begin(now, number, flow.remote, true)
     }
-
-    /// Begins a session.
-    fn begin(
-        &mut self,
-        now: Time,
-        mapping: u32,
-        remote: Endpoint,
-        inbound: bool,
-    ) -> Result<u32, Refusal> {
-        if self.sessions.len() >= Self::SESSIONS_MAX {
-            return Err(Refusal::Exhausted);
-        }
-        let Some(of) = self.mappings.get_mut(mapping) else { return Err(Refusal::NoMapping) };
-        of.sessions += 1;
-        let Mapping { transport, internal, external, forwarded, kept_until, .. } = *of;
-        let timeout = Progress::default().timeout(transport, &self.settings.timeouts);
-        let number = self.sessions.insert(Session {
-            transport,
-            internal,
-            external,
-            remote,
-            mapping,
-            inbound,
-            progress: Progress::default(),
-            deadline: Deadline::NEVER,
-            packets: [0; 2],
-        });
-        let bounded = inbound && self.settings.refresh == Refresh::Outbound && !forwarded;
-        let at = if bounded { (now + timeout).min(kept_until) } else { now + timeout };
-        let deadline = self.expiry.begin(number, at);
-        if let Some(session) = self.sessions.get_mut(number) {
-            session.deadline = deadline;
-            let [outbound, inbound] = session.keys();
-            self.by_outbound.insert(outbound.hash(), number);
-            self.by_inbound.insert(inbound.hash(), number);
-        }
-        if self.settings.filtering == Filtering::AddressDependent {
-            *self.peers.entry((mapping, remote.address)).or_default() += 1;
-        }
-        self.counters.sessions_made += 1;
-        Ok(number)
-    }
-
-    /// Ends a session whose time is over.
-    fn end(&mut self, number: u32) {
-        let Some(session) = self.sessions.remove(number) else { return };
-        let [outbound, inbound] = session.keys();
-        self.by_outbound.remove(outbound.hash(), number);
-        self.by_inbound.remove(inbound.hash(), number);
-        let peer = (session.mapping, session.remote.address);
-        if let Some(count) = self.peers.get_mut(&peer) {
-            *count -= 1;
-            if *count == 0 {
-                self.peers.remove(&peer);
-            }
-        }
-        let Some(mapping) = self.mappings.get_mut(session.mapping) else { return };
-        mapping.sessions -= 1;
-        let packets = mapping.packets.iter_mut().zip(session.packets);
-        packets.for_each(|(sum, more)| *sum += more);
-        if mapping.sessions == 0 && !mapping.forwarded {
-            self.unmap(session.deadline.at, session.mapping);
-        }
-    }
-
-    /// Makes a mapping.
-    fn map(&mut self, now: Time, flow: &Flow, external: Ipv4Addr) -> Result<u32, Refusal> {
-        let is_free = |port| {
-            let external = Endpoint { address: external, port };
-            find_external(&self.by_external, &self.mappings, flow.transport, external).is_none()
-        };
-        if self.mappings.len() >= Self::SESSIONS_MAX {
-            return Err(Refusal::Exhausted);
-        }
-        let port = self.ports.choose(flow.local.port, is_free).ok_or(Refusal::Exhausted)?;
-        let depends = self.settings.mapping == MappingRule::AddressAndPortDependent;
-        self.counters.mappings_made += 1;
-        Ok(self.add_mapping(Mapping {
-            transport: flow.transport,
-            internal: flow.local,
-            external: Endpoint { address: external, port },
-            remote: depends.then_some(flow.remote),
-            forwarded: false,
-            leads: true,
-            sessions: 0,
-            made: now,
-            kept_until: now,
-            packets: [0; 2],
-        }))
-    }
-
-    fn add_mapping(&mut self, mut mapping: Mapping) -> u32 {
-        let [internal, external] = mapping.keys();
-        let flow = Flow {
-            transport: mapping.transport,
-            local: mapping.internal,
-            remote: mapping.remote.unwrap_or(NOWHERE),
-        };
-        mapping.leads = self.lookup(&flow, mapping.external.address).is_none();
-        let leads = mapping.leads;
-        let number = self.mappings.insert(mapping);
-        if leads {
-            self.by_internal.insert(internal.hash(), number);
-        }
-        self.by_external.insert(external.hash(), number);
-        number
-    }
-
-    fn unmap(&mut self, at: Time, number: u32) {
-        let Some(mapping) = self.mappings.remove(number) else { return };
-        let [internal, external] = mapping.keys();
-        if mapping.leads {
-            self.by_internal.remove(internal.hash(), number);
-        }
-        self.by_external.remove(external.hash(), number);
-        self.counters.mappings_expired += 1;
-        self.note_ended(at, &mapping);
-    }
-
-    #[inline]
-    fn find_outbound(&self, flow: &Flow, external: Ipv4Addr) -> Option<u32> {
-        let key = Key::outbound(flow, external);
-        self.by_outbound.find(key.hash(), |number| {
-            self.sessions.get(number).is_some_and(|session| session.keys()[0] == key)
-        })
-    }
-
-    #[inline]
-    fn find_inbound(&self, flow: &Flow) -> Option<u32> {
-        let key = Key::inbound(flow);
-        self.by_inbound.find(key.hash(), |number| {
-            self.sessions.get(number).is_some_and(|session| session.keys()[1] == key)
-        })
-    }
-
-    /// The mapping of an internal endpoint: its forwarded port, or one that packets have made.
-    fn mapping_of(&self, flow: &Flow, external: Ipv4Addr) -> Option<u32> {
-        let any = Flow { remote: NOWHERE, ..*flow };
-        let own = self.settings.mapping == MappingRule::AddressAndPortDependent;
-        let found = self.lookup(&any, external);
-        found.or_else(|| own.then(|| self.lookup(flow, external)).flatten())
-    }
-
-    fn lookup(&self, flow: &Flow, external: Ipv4Addr) -> Option<u32> {
-        let key = Key::outbound(flow, external);
-        self.by_internal.find(key.hash(), |number| {
-            self.mappings.get(number).is_some_and(|mapping| mapping.keys()[0] == key)
-        })
-    }
-
-    fn mapping_at(&self, transport: IpTransport, external: Endpoint) -> Option<u32> {
-        find_external(&self.by_external, &self.mappings, transport, external)
-    }
 }
-
-impl Mapping {
-    /// Of its internal and its external endpoint.
-    fn keys(&self) -> [Key; 2] {
-        let remote = self.remote.unwrap_or(NOWHERE);
-        let flow = |local, remote| Flow { transport: self.transport, local, remote };
-        [
-            Key::outbound(&flow(self.internal, remote), self.external.address),
-            Key::inbound(&flow(self.external, NOWHERE)),
-        ]
-    }
-}
-
-impl Session {
-    /// Of what leaves and of what comes.
-    #[inline]
-    fn keys(&self) -> [Key; 2] {
-        let flow = |local| Flow { transport: self.transport, local, remote: self.remote };
-        [
-            Key::outbound(&flow(self.internal), self.external.address),
-            Key::inbound(&flow(self.external)),
-        ]
-    }
-}
-
-fn find_external(
-    index: &Index,
-    mappings: &Slab<Mapping>,
-    transport: IpTransport,
-    external: Endpoint,
-) -> Option<u32> {
-    let key = Key::inbound(&Flow { transport, local: external, remote: NOWHERE });
-    index.find(key.hash(), |number| {
-        mappings.get(number).is_some_and(|mapping| mapping.keys()[1] == key)
-    })
-}
-
-/// In the place of a remote endpoint that does not matter.
-const NOWHERE: Endpoint = Endpoint { address: Ipv4Addr::UNSPECIFIED, port: 0 };

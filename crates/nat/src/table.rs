@@ -161,13 +161,14 @@ mod tests {
     use alloc::collections::BTreeMap;
 
     use super::*;
-    use crate::endpoint::mix;
+    use windtunnel_model::random::Stream;
 
     #[test]
     fn an_index_finds_what_an_ordered_map_does_whatever_was_removed() {
         let (mut index, mut model) = (Index::default(), BTreeMap::new());
+        let draws = Stream::named(1, &["test"]);
         for step in 0..20_000u64 {
-            let key = mix(step) % 700;
+            let key = draws.at(step) % 700;
             // Few upper halves, so that many probe the same places.
             let hash = (key % 13) << 32;
             let number = u32::try_from(key).unwrap();
@@ -177,7 +178,7 @@ mod tests {
                 model.insert(number, hash);
                 index.insert(hash, number);
             }
-            let probe = u32::try_from(mix(step ^ 1) % 700).unwrap();
+            let probe = u32::try_from(draws.at(step ^ 1) % 700).unwrap();
             let found = index.find(u64::from(probe % 13) << 32, |it| it == probe);
             assert_eq!(found.is_some(), model.contains_key(&probe), "step {step}");
         }

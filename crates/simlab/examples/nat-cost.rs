@@ -19,7 +19,7 @@ use measure::{pass, processor_ns, spread};
 
 const ROUNDS: usize = 15;
 /// So many that the processor's time, which is counted up at each tick, is exact to some percent.
-const PACKETS: u32 = 300_000;
+const PACKETS: u32 = 1_000_000;
 /// Sessions that take turns.
 const MANY: u32 = 50_000;
 

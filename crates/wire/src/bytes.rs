@@ -6,6 +6,7 @@ pub(crate) fn u8_at(bytes: &[u8], at: usize) -> Option<u8> {
 }
 
 /// The big-endian 16-bit field at `at`.
+#[inline]
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     array_at(bytes, at).map(u16::from_be_bytes)
 }
@@ -16,6 +17,7 @@ pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 /// The `N` bytes at `at`.
+#[inline]
 pub(crate) fn array_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk::<N>().copied()
 }

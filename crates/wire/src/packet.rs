@@ -75,6 +75,7 @@ impl Info {
 
     /// The transport header and payload, in the frame it was read from.
     #[must_use]
+    #[inline]
     pub fn payload<'a>(&self, frame: &'a [u8]) -> &'a [u8] {
         frame.get(self.transport..self.end).unwrap_or_default()
     }
@@ -82,6 +83,7 @@ impl Info {
     /// Source and destination port of TCP, UDP, UDP-Lite, SCTP and DCCP; `None` for others, and
     /// for all fragments, so that a datagram's fragments stay together.
     #[must_use]
+    #[inline]
     pub fn ports(&self, frame: &[u8]) -> Option<(u16, u16)> {
         if self.is_fragment || !matches!(self.protocol, 6 | 17 | 33 | 132 | 136) {
             return None;

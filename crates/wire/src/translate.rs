@@ -78,30 +78,66 @@ struct Change {
 
 /// Writes the ends into the header of a packet that begins at `ip`, with its transport header at
 /// `transport`, and updates the checksum of the IP header.
+#[inline]
 fn rewrite(
     frame: &mut [u8],
     (ip, transport): (usize, usize),
     protocol: u8,
     to: &Ends,
 ) -> Option<Change> {
-    let mut change = Change::default();
-    let is_query = protocol == icmp::PROTOCOL_V4;
-    let ends = [(to.source, SOURCE, 0), (to.destination, DESTINATION, 2)];
-    for (end, address_at, port_at) in ends {
-        let Some((address, port)) = end else { continue };
-        let address = address.octets();
-        for half in [0, 2] {
-            let at = ip + address_at + half;
-            let new = u16::from_be_bytes([address[half], address[half + 1]]);
-            change.addresses += replace(frame, at, new)?;
-        }
-        let port_at = if is_query { IDENTIFIER } else { port_at };
-        change.ports += replace(frame, transport + port_at, port)?;
+    let (header, rest) = frame.get_mut(ip..)?.split_first_chunk_mut()?;
+    let addresses = rewrite_addresses(header, to);
+    let behind = rest.get_mut(transport.checked_sub(ip + ipv4::HEADER_LEN)?..)?;
+    let ports = if protocol == icmp::PROTOCOL_V4 {
+        rewrite_identifier(behind.get_mut(IDENTIFIER..)?.first_chunk_mut()?, to)
+    } else {
+        rewrite_ports(behind.first_chunk_mut()?, to)
+    };
+    Some(Change { addresses, ports })
+}
+
+/// The addresses of an IPv4 header, and its checksum.
+#[inline]
+fn rewrite_addresses(header: &mut [u8; ipv4::HEADER_LEN], to: &Ends) -> u32 {
+    let [.., c0, c1, s0, s1, s2, s3, d0, d1, d2, d3] = header;
+    let mut change = 0;
+    // Of one word of 32 bits, the sum of its halves changes as that of two words does.
+    let mut replace = |old: [&mut u8; 4], new: Ipv4Addr| {
+        let [a, b, c, d] = old;
+        change += halves(!u32::from_be_bytes([*a, *b, *c, *d])) + halves(new.to_bits());
+        [*a, *b, *c, *d] = new.octets();
+    };
+    if let Some((address, _)) = to.source {
+        replace([s0, s1, s2, s3], address);
     }
-    let field = ip + ipv4::CHECKSUM;
-    let sum = bytes::u16_at(frame, field)?;
-    bytes::put_u16(frame, field, !fold(u32::from(!sum) + change.addresses))?;
-    Some(change)
+    if let Some((address, _)) = to.destination {
+        replace([d0, d1, d2, d3], address);
+    }
+    let sum = u16::from_be_bytes([*c0, *c1]);
+    [*c0, *c1] = (!fold(u32::from(!sum) + change)).to_be_bytes();
+    change
+}
+
+/// The ports of TCP or UDP.
+#[inline]
+fn rewrite_ports([a, b, c, d]: &mut [u8; 4], to: &Ends) -> u32 {
+    let source = to.source.map_or(0, |(_, port)| replace([a, b], port));
+    source + to.destination.map_or(0, |(_, port)| replace([c, d], port))
+}
+
+/// The identifier of a query, which is one for both ends: that of the destination is written last.
+#[inline]
+fn rewrite_identifier([a, b]: &mut [u8; 2], to: &Ends) -> u32 {
+    let ends = [to.source, to.destination];
+    ends.into_iter().flatten().map(|(_, identifier)| replace([a, b], identifier)).sum()
+}
+
+/// Writes a word; by how much the sum of words changes.
+#[inline]
+fn replace([high, low]: [&mut u8; 2], new: u16) -> u32 {
+    let old = u16::from_be_bytes([*high, *low]);
+    [*high, *low] = new.to_be_bytes();
+    u32::from(!old) + u32::from(new)
 }
 
 /// Updates the checksum of a transport header.
@@ -125,11 +161,9 @@ fn change_checksum(
     bytes::put_u16(frame, field, if is_none { 0xffff } else { new })
 }
 
-/// Writes a word; by how much the sum of words changes.
-fn replace(frame: &mut [u8], at: usize, new: u16) -> Option<u32> {
-    let old = bytes::u16_at(frame, at)?;
-    bytes::put_u16(frame, at, new)?;
-    Some(u32::from(!old) + u32::from(new))
+/// The sum of the two words of 16 bits.
+fn halves(word: u32) -> u32 {
+    (word >> 16) + (word & 0xffff)
 }
 
 fn fold(sum: u32) -> u16 {

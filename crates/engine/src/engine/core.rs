@@ -141,14 +141,14 @@ impl Core {
     }
 
     /// When flows or fragments are to be forgotten, or connections that are kept want something.
+    #[inline]
     pub(crate) fn next_upkeep(&self) -> Option<Time> {
-        let times = [
-            self.services.next(),
-            self.reassembly.next(),
-            self.next_kept(),
-            self.middleboxes.next(),
-        ];
-        times.into_iter().flatten().min()
+        let sooner = |a: Option<Time>, b: Option<Time>| match (a, b) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        let fragments = sooner(self.reassembly.next(), self.middleboxes.next());
+        sooner(sooner(self.services.next(), self.next_kept()), fragments)
     }
 
     /// Forgets flows and fragments whose time is over, and does what connections that are kept want.

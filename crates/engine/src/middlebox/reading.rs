@@ -10,7 +10,7 @@ use windtunnel_wire::packet::{Info, Version};
 use windtunnel_wire::translate::{self, Quoted};
 use windtunnel_wire::{icmp, tcp};
 
-use super::Entry;
+use super::Changes;
 use crate::services::Whole;
 
 /// What a packet is to a middlebox.
@@ -52,8 +52,8 @@ impl Reading {
 }
 
 /// The ends of a packet as they are inside: its destination is translated, its source is not yet.
-pub(super) fn ends(entry: &Entry, info: &Info, frame: &[u8], reading: &Reading) -> Ends {
-    let to = entry.changes().ends.destination.map(|(_, port)| port);
+pub(super) fn ends(changes: &Changes, info: &Info, frame: &[u8], reading: &Reading) -> Ends {
+    let to = changes.ends.destination.map(|(_, port)| port);
     let ports = match reading {
         Reading::Segment { ports, .. } => [ports[0], to.unwrap_or(ports[1])],
         Reading::Query { identifier } | Reading::Answer { identifier } => {
@@ -63,14 +63,20 @@ pub(super) fn ends(entry: &Entry, info: &Info, frame: &[u8], reading: &Reading) 
         Reading::Error(_) => [0; 2],
         Reading::Other => ports_of_v6(info, frame),
     };
-    Ends { protocol: info.protocol, source: info.source, destination: entry.destination, ports }
+    let destination = changes.destination(info);
+    Ends { protocol: info.protocol, source: info.source, destination, ports }
 }
 
 /// The ends of the packet that an ICMP error is about, as they are inside.
-pub(super) fn about(entry: &Entry, info: &Info, frame: &[u8], reading: &Reading) -> Option<Ends> {
+pub(super) fn about(
+    changes: &Changes,
+    info: &Info,
+    frame: &[u8],
+    reading: &Reading,
+) -> Option<Ends> {
     if let Reading::Error(quoted) = reading {
         let quoted = (*quoted)?;
-        let (source, port) = entry.changes().quoted.source.unwrap_or(quoted.source);
+        let (source, port) = changes.quoted.source.unwrap_or(quoted.source);
         let is_query = quoted.protocol == icmp::PROTOCOL_V4;
         let ports = [port, if is_query { port } else { quoted.destination.1 }];
         let (source, destination) = (source.into(), IpAddr::V4(quoted.destination.0));

@@ -48,21 +48,19 @@ impl Visible {
     }
 
     #[inline]
-    pub(super) fn seen_by_router(&self, router: RouterId, address: IpAddr) -> bool {
+    pub(super) fn seen_by_router(&self, router: RouterId, realm: u32) -> bool {
         let from = self.routers.get(router.index()).copied().flatten();
-        from.is_none_or(|from| self.sees(from, address))
+        from.is_none_or(|from| self.realms.reaches(from, realm))
     }
 
     pub(super) fn seen_by_link(&self, link: LinkId, address: IpAddr) -> bool {
-        self.sees(self.realms.of_link(link), address)
-    }
-
-    fn sees(&self, from: u32, address: IpAddr) -> bool {
         // What is in no realm is a service's, or nowhere.
+        let from = self.realms.of_link(link);
         self.realm_of(address).is_none_or(|to| self.realms.reaches(from, to))
     }
 
-    fn realm_of(&self, address: IpAddr) -> Option<u32> {
+    /// The realm of an address, if it is in one.
+    pub(super) fn realm_of(&self, address: IpAddr) -> Option<u32> {
         let IpAddr::V4(v4) = address else { return None };
         let bits = v4.to_bits();
         if let Ok(at) = self.addresses.binary_search_by_key(&bits, |(known, _)| *known) {

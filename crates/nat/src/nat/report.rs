@@ -6,7 +6,8 @@ use alloc::vec::Vec;
 use windtunnel_model::Time;
 use windtunnel_model::plan::IpTransport;
 
-use super::{Mapping, Nat};
+use super::Nat;
+use super::mapping::Mapping;
 use crate::endpoint::Endpoint;
 
 /// What a NAT did, in numbers that only grow.

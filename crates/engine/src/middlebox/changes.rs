@@ -1,0 +1,48 @@
+//! What a middlebox finds out about a packet, to be written into it when it is certain that it goes on.
+
+use core::net::{IpAddr, Ipv4Addr};
+
+use windtunnel_nat::{Endpoint, Mapped};
+use windtunnel_wire::packet::Info;
+use windtunnel_wire::translate;
+
+/// What is written into a packet.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Changes {
+    pub(crate) ends: translate::Ends,
+    /// Of an ICMP error: into the packet that it quotes.
+    pub(crate) quoted: translate::Ends,
+    /// The sessions that it is of.
+    pub(super) mapped: [Option<Mapped>; 2],
+}
+
+impl Changes {
+    /// The address that a packet is routed to.
+    #[inline]
+    pub(crate) fn destination(&self, info: &Info) -> IpAddr {
+        self.ends.destination.map_or(info.destination, |(address, _)| address.into())
+    }
+
+    /// The destination is translated.
+    pub(super) fn lead_to(&mut self, mapped: Mapped) {
+        self.ends.destination = Some(pair(mapped.endpoint));
+        self.mapped[0] = Some(mapped);
+    }
+
+    /// The source is translated.
+    pub(super) fn come_from(&mut self, mapped: Mapped) {
+        self.ends.source = Some(pair(mapped.endpoint));
+        self.mapped[1] = Some(mapped);
+    }
+
+    /// Whether nothing is changed.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ends.is_empty() && self.quoted.is_empty()
+    }
+}
+
+/// As it is written.
+pub(super) fn pair(endpoint: Endpoint) -> (Ipv4Addr, u16) {
+    (endpoint.address, endpoint.port)
+}
