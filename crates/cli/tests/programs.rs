@@ -120,5 +120,7 @@ mod traces;
 mod transfer;
 #[path = "programs/verdict.rs"]
 mod verdict;
+#[path = "programs/volumes.rs"]
+mod volumes;
 #[path = "programs/web.rs"]
 mod web;
