@@ -54,6 +54,8 @@ mod link;
 mod live;
 #[path = "programs/model.rs"]
 mod model;
+#[path = "programs/musl.rs"]
+mod musl;
 #[path = "programs/nat.rs"]
 mod nat;
 #[path = "programs/node.rs"]

@@ -51,7 +51,7 @@ impl Files {
         self
     }
 
-    fn put(&self, path: &Path, bytes: &[u8], mode: u32) {
+    pub(super) fn put(&self, path: &Path, bytes: &[u8], mode: u32) {
         let path = self.0.path().join(path.strip_prefix("/").unwrap());
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, bytes).unwrap();

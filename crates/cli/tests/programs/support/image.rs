@@ -5,13 +5,19 @@ mod made;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{Lab, find_program, must};
 pub(crate) use made::{Files, ImageBuilder};
 
 impl Files {
+    /// Copies a program of this machine to another place.
+    pub(crate) fn copy(self, from: &Path, to: &str) -> Files {
+        self.put(Path::new(to), &fs::read(from).unwrap(), 0o755);
+        self
+    }
+
     pub(crate) fn folder(self, path: &str, mode: u32) -> Files {
         let path = self.path().join(path.trim_start_matches('/'));
         fs::create_dir_all(&path).unwrap();
