@@ -36,6 +36,8 @@ mod explain;
 mod faithful;
 #[path = "programs/faults.rs"]
 mod faults;
+#[path = "programs/image_limits.rs"]
+mod image_limits;
 #[path = "programs/images.rs"]
 mod images;
 #[path = "programs/init.rs"]
