@@ -13,6 +13,8 @@
 mod clocks;
 #[path = "machines/ending.rs"]
 mod ending;
+#[path = "machines/images.rs"]
+mod images;
 #[path = "machines/keys.rs"]
 mod keys;
 #[path = "machines/late.rs"]

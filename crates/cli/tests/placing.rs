@@ -215,3 +215,28 @@ fn unknown_machines_are_refused_with_a_list_of_the_known_ones() {
     assert_eq!(output.status.code(), Some(2));
     assert!(talk.starts_with(&format!("error: the agent at {first} has another key\n")), "{talk}");
 }
+
+#[test]
+fn the_machines_outside_is_refused_over_several_machines_at_its_place() {
+    let cluster = Cluster::start();
+    let hosts = format!("{},all", cluster.address(0));
+    let file = "nodes:\n  phone: {run: 'true', publish: '8080:80'}\n  internet: {allow: dns}\n\
+                links: [{between: [phone, internet]}]\n";
+    let (code, table, talk) = cluster.check(file, &hosts, &[]);
+    assert_eq!((code, table.as_str()), (Some(3), ""), "{talk}");
+    let place = "net.yaml:3:3: `internet`: over several machines the model of paths is used, where \
+                 there is no way to the outside\n    3 |   internet: {allow: dns}\n      |   ^^^^^^^^\n\
+                 hint: run it on one machine\n";
+    assert!(talk.contains(place), "{talk}");
+    // Nor does a permission change that.
+    let path = cluster.folder.path().join("net.yaml");
+    let out = cluster.folder.path().join("out");
+    let run = ["run", path.to_str().unwrap(), "--hosts", &hosts, "--out", out.to_str().unwrap()];
+    for permission in ["--allow-internet", "--allow-host"] {
+        let output = cluster.ask(&[&run[..], &[permission]].concat());
+        let talk = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(3), "{talk}");
+        assert!(talk.contains(place), "{talk}");
+        assert!(!out.exists(), "nothing has happened");
+    }
+}

@@ -36,6 +36,8 @@ mod explain;
 mod faithful;
 #[path = "programs/faults.rs"]
 mod faults;
+#[path = "programs/image_limits.rs"]
+mod image_limits;
 #[path = "programs/images.rs"]
 mod images;
 #[path = "programs/init.rs"]
@@ -54,6 +56,8 @@ mod link;
 mod live;
 #[path = "programs/model.rs"]
 mod model;
+#[path = "programs/musl.rs"]
+mod musl;
 #[path = "programs/nat.rs"]
 mod nat;
 #[path = "programs/node.rs"]
@@ -120,5 +124,7 @@ mod traces;
 mod transfer;
 #[path = "programs/verdict.rs"]
 mod verdict;
+#[path = "programs/volumes.rs"]
+mod volumes;
 #[path = "programs/web.rs"]
 mod web;

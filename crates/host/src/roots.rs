@@ -25,6 +25,7 @@ use crate::observer::{Notice, Observer};
 pub use error::RootError;
 pub(crate) use fetching::fetch;
 pub use fetching::{fetched, place_of};
+pub(crate) use volumes::FOLDER as VOLUMES;
 use volumes::Volumes;
 
 /// Folders that are shown as one tree.
@@ -92,19 +93,20 @@ pub(crate) fn remove(plan: &Plan, folder: &Folder) -> Vec<String> {
         _ => {}
     };
     let own = plan.nodes.iter().filter_map(|node| Some((node, node.root.as_ref()?)));
-    let mut kept = false;
     for (node, root) in own {
         let place = folder.node(&node.name).join("files");
-        kept |= root.keep;
         if root.keep {
             ["root", "work", "empty"].iter().for_each(|part| remove(&place.join(part)));
         } else {
             remove(&place);
         }
     }
-    if !kept {
-        remove(&folder.file(volumes::FOLDER));
-    }
+    let volumes = folder.file(VOLUMES);
+    let kept = volumes::names(plan, |root| root.keep);
+    let all = volumes::names(plan, |_| true);
+    all.difference(&kept).for_each(|name| remove(&volumes.join(name)));
+    // It is left if one of them is.
+    let _ = fs::remove_dir(&volumes);
     failures
 }
 
@@ -272,8 +274,8 @@ pub fn cache_folder() -> Option<PathBuf> {
     set("WINDTUNNEL_IMAGE_CACHE").or_else(|| Some(caches()?.join("windtunnel/images")))
 }
 
-/// Whether a volume is a folder of the run.
-fn is_named(source: &VolumeSource) -> Option<&str> {
+/// The name of a volume that is a folder of the run.
+pub(crate) fn is_named(source: &VolumeSource) -> Option<&str> {
     match source {
         VolumeSource::Named(name) => Some(name),
         VolumeSource::Path(_) => None,

@@ -67,14 +67,14 @@ fn lab(user: User) -> Lab {
 }
 
 #[track_caller]
-fn bound(outcome: &Outcome, node: &str, limit: &str) -> Value {
+pub(super) fn bound(outcome: &Outcome, node: &str, limit: &str) -> Value {
     let report = outcome.report();
     let bounds = report["bounds"].as_array().unwrap();
     let found = bounds.iter().find(|it| it["node"] == node && it["limit"] == limit);
     found.unwrap_or_else(|| panic!("{report:#}")).clone()
 }
 
-fn reached(outcome: &Outcome, node: &str, limit: &str) -> Vec<Value> {
+pub(super) fn reached(outcome: &Outcome, node: &str, limit: &str) -> Vec<Value> {
     let text = outcome.file("events.jsonl");
     let events = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let is_wanted = |event: &Value| {
@@ -83,7 +83,7 @@ fn reached(outcome: &Outcome, node: &str, limit: &str) -> Vec<Value> {
     events.filter(is_wanted).collect()
 }
 
-fn mechanism(bound: &Value) -> &str {
+pub(super) fn mechanism(bound: &Value) -> &str {
     bound["mechanism"].as_str().unwrap()
 }
 

@@ -38,7 +38,7 @@ fn a_node_has_the_files_of_its_image_and_the_names_of_the_run() {
             "Env": ["GREETING=hello", "PATH=/usr/bin:/bin"],
             "WorkingDir": "/etc",
         });
-        ImageBuilder::new(&lab).layer(&tools(), 0).write("a.tar", &config);
+        ImageBuilder::new(lab.path()).layer(&tools(), 0).write("a.tar", &config);
         let outcome = lab.pass(&two("{image: a.tar}"));
         let output = outcome.output("a");
         assert!(output.starts_with("of the image\n/etc\nhello\n"), "{output}");
@@ -58,7 +58,7 @@ fn the_file_wins_over_the_image_and_what_is_written_can_be_kept() {
     let Some(user) = unprivileged() else { return missing("namespaces") };
     let lab = Lab::new(user);
     let config = json!({"Entrypoint": ["/bin/sh", "-c"], "Cmd": ["exit 9"], "Env": ["A=1", "B=1"]});
-    ImageBuilder::new(&lab).layer(&tools(), 0).write("a.tar", &config);
+    ImageBuilder::new(lab.path()).layer(&tools(), 0).write("a.tar", &config);
     let run = "sh -c 'echo $A$B; pwd; echo kept > /new'";
     let node =
         format!("{{image: a.tar, run: \"{run}\", env: {{B: \"2\"}}, cwd: /tmp, keep-files: true}}");
@@ -73,7 +73,7 @@ fn the_file_wins_over_the_image_and_what_is_written_can_be_kept() {
 fn two_nodes_of_one_image_do_not_see_what_the_other_writes_and_the_cache_has_it_once() {
     let Some(user) = unprivileged() else { return missing("namespaces") };
     let lab = Lab::new(user);
-    ImageBuilder::new(&lab).layer(&tools(), 0).write("a.tar", &json!({}));
+    ImageBuilder::new(lab.path()).layer(&tools(), 0).write("a.tar", &json!({}));
     let scenario = "nodes:\n  a: {image: a.tar, run: \"sh -c 'echo a > /marker; cat /marker'\"}\n  \
                     b: {image: a.tar, run: cat /marker, after: a}\nlinks: [{between: [a, b]}]\n";
     let scenario = scenario.replace("cat /marker'\"}", "cat /marker'\", ready: exit}");
@@ -91,7 +91,7 @@ fn volumes_come_from_the_machine_or_are_folders_of_the_run() {
     for user in users() {
         let lab = Lab::new(user);
         let files = tools().file("/data/seed", "from the image\n");
-        ImageBuilder::new(&lab).layer(&files, 0).write("a.tar", &json!({}));
+        ImageBuilder::new(lab.path()).layer(&files, 0).write("a.tar", &json!({}));
         lab.write("config", "of the machine\n");
         let scenario = "nodes:\n  \
             a: {image: a.tar, volumes: ['./config:/etc/app/config:ro', 'shared:/data'], ready: exit,\n      \
@@ -124,7 +124,7 @@ fn programs_are_the_user_of_the_image_or_of_the_file() {
     for user in users() {
         let lab = Lab::new(user);
         let config = json!({"User": "redis", "Cmd": ["sh", "-c", "id -u; id -g; echo $HOME"]});
-        ImageBuilder::new(&lab).layer(&tools(), 0).write("a.tar", &config);
+        ImageBuilder::new(lab.path()).layer(&tools(), 0).write("a.tar", &config);
         let outcome = lab.pass(&two("{image: a.tar}"));
         assert_eq!(outcome.output("a"), "999\n999\n/data\n", "{}", outcome.describe());
         let outcome = lab.pass(&two("{image: a.tar, user: root}"));
@@ -140,7 +140,10 @@ fn one_identity_cannot_give_files_away_and_the_run_says_so() {
     let run = "{image: a.tar, run: \"sh -c 'stat -c %u /data; chown 33 /data; stat -c %u /data'\"}";
     let image = |lab: &Lab| {
         let files = Files::new().folder("/data", 0o755);
-        ImageBuilder::new(lab).layer(&tools(), 0).layer(&files, 999).write("a.tar", &json!({}));
+        ImageBuilder::new(lab.path())
+            .layer(&tools(), 0)
+            .layer(&files, 999)
+            .write("a.tar", &json!({}));
     };
     let root = Lab::new(User::Invoker);
     image(&root);
@@ -160,7 +163,7 @@ fn subordinate_identities_are_the_users_of_the_image() {
     }
     let lab = Lab::new(User::Ordinary);
     let files = Files::new().folder("/data", 0o755);
-    let builder = ImageBuilder::new(&lab).layer(&tools(), 0).layer(&files, 999);
+    let builder = ImageBuilder::new(lab.path()).layer(&tools(), 0).layer(&files, 999);
     builder.write("a.tar", &json!({"User": "redis"}));
     lab.write("ids", "65534:200000:65536\n");
     let run = "sh -c 'id -u; stat -c %u /data /marker; echo x > /data/x && cat /data/x'";
@@ -187,7 +190,7 @@ fn commands_and_shells_run_in_the_nodes_own_files() {
     let Some(user) = unprivileged() else { return missing("namespaces") };
     let lab = Lab::new(user);
     let config = json!({"Env": ["A=image"], "WorkingDir": "/etc", "Cmd": ["sleep", "100"]});
-    ImageBuilder::new(&lab).layer(&tools(), 0).write("a.tar", &config);
+    ImageBuilder::new(lab.path()).layer(&tools(), 0).write("a.tar", &config);
     let mut live = lab.start(&two("{image: a.tar}"));
     live.wait_for(&[("event", "program-started"), ("node", "a")]);
     let output = live.exec("a", &["sh", "-c", "cat /marker; pwd; echo $A"]);
@@ -214,7 +217,7 @@ fn nginx_of_an_image_serves_as_root_and_as_an_ordinary_user() {
             .folder("/var/lib/nginx", 0o755)
             .folder("/var/log/nginx", 0o755);
         let command = json!({"Cmd": ["nginx"]});
-        ImageBuilder::new(&lab).layer(&files, 0).write("nginx.tar", &command);
+        ImageBuilder::new(lab.path()).layer(&files, 0).write("nginx.tar", &command);
         let outcome = lab.pass(
             "nodes:\n  web: {image: nginx.tar, daemon: true, ready: tcp:80}\n  \
              c: {run: curl -sS http://web/, after: web}\nlinks: [{between: [web, c]}]\n",
@@ -232,12 +235,12 @@ fn a_compose_file_with_a_database_and_two_services_runs_to_its_end() {
     for user in users() {
         let lab = Lab::new(user);
         let files = tools().programs(&["redis-server", "redis-cli"]);
-        let builder = ImageBuilder::new(&lab).layer(&files, 0);
+        let builder = ImageBuilder::new(lab.path()).layer(&files, 0);
         let data = Files::new().folder("/data", 0o755);
         let builder = builder.layer(&data, 999);
         let server =
             json!({"Entrypoint": ["redis-server"], "User": "redis", "WorkingDir": "/data"});
-        let Some(registry) = Registry::start(&lab) else { return };
+        let Some(registry) = Registry::start(lab.path()) else { return };
         registry.push(&builder.write("server.tar", &server), "redis:7");
         builder.write("app.tar", &json!({}));
         let image = format!("services:\n  db:\n    image: {}/redis:7\n", registry.address());
@@ -277,7 +280,7 @@ fn where_an_overlay_is_denied_the_node_has_a_copy_and_says_so() {
         return;
     }
     let lab = Lab::new(User::Invoker);
-    ImageBuilder::new(&lab).layer(&tools(), 0).write("a.tar", &json!({}));
+    ImageBuilder::new(lab.path()).layer(&tools(), 0).write("a.tar", &json!({}));
     lab.write(
         "s.yaml",
         two("{image: a.tar, run: \"sh -c 'cat /marker; echo x > /new; cat /new'\"}"),
@@ -303,7 +306,7 @@ fn calls_of_programs_of_an_image_are_recorded() {
     let Some(user) = unprivileged() else { return missing("namespaces") };
     let lab = Lab::new(user);
     let files = tools().programs(&["curl"]);
-    ImageBuilder::new(&lab).layer(&files, 0).write("a.tar", &json!({}));
+    ImageBuilder::new(lab.path()).layer(&files, 0).write("a.tar", &json!({}));
     let outcome = lab.pass(
         "record: [engine, calls, tcp]\nnodes:\n  \
          a: {image: a.tar, run: curl -sS -o /dev/null http://b:8000/, after: b}\n  \
@@ -323,7 +326,9 @@ fn calls_of_programs_of_an_image_are_recorded() {
 fn clearing_leaves_what_a_run_uses() {
     let Some(user) = unprivileged() else { return missing("namespaces") };
     let lab = Lab::new(user);
-    ImageBuilder::new(&lab).layer(&tools(), 0).write("a.tar", &json!({"Cmd": ["sleep", "100"]}));
+    ImageBuilder::new(lab.path())
+        .layer(&tools(), 0)
+        .write("a.tar", &json!({"Cmd": ["sleep", "100"]}));
     let mut live = lab.start(&two("{image: a.tar}"));
     live.wait_for(&[("event", "program-started"), ("node", "a")]);
     let cleared = lab.windtunnel(&["images", "--clear"]).output().unwrap();

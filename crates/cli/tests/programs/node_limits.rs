@@ -32,7 +32,7 @@ for _ in range(rounds):
 print(time.monotonic() - began)
 ";
 
-fn limit(outcome: &Outcome, node: &str) -> Value {
+pub(super) fn limit(outcome: &Outcome, node: &str) -> Value {
     let report = outcome.report();
     let limits = report["limits"].as_array().unwrap();
     limits.iter().find(|limit| limit["node"] == node).expect(node).clone()
@@ -48,7 +48,7 @@ fn delivered(limit: &Value) -> f64 {
 /// Whether the programs had something and no more than was asked. How much less they had depends on
 /// how busy the machine is with other things.
 #[track_caller]
-fn assert_held(limit: &Value) {
+pub(super) fn assert_held(limit: &Value) {
     let delivered = delivered(limit);
     assert!(delivered < 1.05, "{limit}");
     assert!(delivered > 0.05, "{limit}");
@@ -58,7 +58,7 @@ fn assert_held(limit: &Value) {
 /// Runs a scenario that must end well. Where the machine kept the duty cycle itself from running, it
 /// may be that the limit was exceeded a little in one second and the report says so.
 #[track_caller]
-fn pass(lab: &Lab, scenario: &str) -> Outcome {
+pub(super) fn pass(lab: &Lab, scenario: &str) -> Outcome {
     let outcome = lab.run(scenario);
     if outcome.code == 1 {
         let report = outcome.report();
@@ -75,7 +75,7 @@ fn pass(lab: &Lab, scenario: &str) -> Outcome {
     outcome
 }
 
-fn assert_mechanism(limit: &Value, user: User) {
+pub(super) fn assert_mechanism(limit: &Value, user: User) {
     let mechanism = limit["mechanism"].as_str().unwrap();
     if user == User::Ordinary {
         // This user has no part of the tree of groups.

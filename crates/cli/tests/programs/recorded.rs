@@ -40,7 +40,7 @@ impl Network {
 /// Checks a recorded run of programs: of each connection all layers say the same, and at least so
 /// many requests are explained.
 #[track_caller]
-fn check(lab: &Lab, outcome: &Outcome, least: usize) {
+pub(super) fn check(lab: &Lab, outcome: &Outcome, least: usize) {
     let report = outcome.report();
     assert_eq!(report["verdict"]["incomplete"], Value::Null, "{}", report["verdict"]);
     let statistics = statistics(lab, outcome);

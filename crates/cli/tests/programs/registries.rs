@@ -14,7 +14,7 @@ use crate::support::{Lab, User, is_missing, is_root, missing, users};
 fn saying(lab: &Lab, text: &str) -> std::path::PathBuf {
     let files = Files::new().programs(&["/bin/sh", "cat", "sleep"]).file("/text", text);
     let config = json!({"Entrypoint": ["cat", "/text"]});
-    ImageBuilder::new(lab).layer(&files, 0).write("image.tar", &config)
+    ImageBuilder::new(lab.path()).layer(&files, 0).write("image.tar", &config)
 }
 
 fn scenario(reference: &str) -> String {
@@ -47,7 +47,7 @@ fn find<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
 fn a_tag_is_asked_for_at_each_run_and_a_digest_that_is_there_needs_no_registry() {
     for user in users() {
         let lab = Lab::new(user);
-        let Some(registry) = Registry::start(&lab) else { return };
+        let Some(registry) = Registry::start(lab.path()) else { return };
         registry.push(&saying(&lab, "first\n"), "team/app:1");
         let tag = format!("{}/team/app:1", registry.address());
         let first = lab.pass(&scenario(&tag));
@@ -75,7 +75,7 @@ fn text(output: &Output) -> String {
 fn images_of_registries_are_listed_and_cleared_unless_a_run_uses_them() {
     for user in users() {
         let lab = Lab::new(user);
-        let Some(registry) = Registry::start(&lab) else { return };
+        let Some(registry) = Registry::start(lab.path()) else { return };
         registry.push(&saying(&lab, "x"), "app:1");
         let reference = format!("{}/app:1", registry.address());
         let waits = scenario(&reference).replace(": {image", ": {run: sleep 100, image");
@@ -99,7 +99,7 @@ fn images_of_registries_are_listed_and_cleared_unless_a_run_uses_them() {
 #[test]
 fn what_names_no_image_is_refused_before_anything_runs() {
     let lab = Lab::new(users()[0]);
-    let Some(registry) = Registry::start(&lab) else { return };
+    let Some(registry) = Registry::start(lab.path()) else { return };
     registry.push(&saying(&lab, "x"), "app:1");
     let cases = [
         (format!("{}/app:2", registry.address()), "is there such a tag?"),
@@ -143,7 +143,8 @@ fn a_registry_with_tls_wants_a_known_certificate_and_a_stored_password() {
     make_certificate(lab.path(), "cert.pem");
     lab.write("passwords", PASSWORDS);
     let more = "  tls: {certificate: cert.pem, key: key.pem}\nauth: {htpasswd: {realm: x, path: passwords}}\n";
-    fs::write(lab.path().join("tls.yml"), configuration(&lab, "192.0.2.1:5000", more)).unwrap();
+    fs::write(lab.path().join("tls.yml"), configuration(lab.path(), "192.0.2.1:5000", more))
+        .unwrap();
     lab.write("x.yaml", scenario("192.0.2.1:5000/app:1"));
     let check_with = |certificates: &Path| {
         let wrapper = ["unshare", "-n", "sh", "-c", WITH_REGISTRY, "sh"];

@@ -14,7 +14,7 @@ mod live;
 mod machine;
 #[path = "support/outcome.rs"]
 mod outcome;
-#[path = "support/registry.rs"]
+#[path = "../common/registry.rs"]
 pub(crate) mod registry;
 #[path = "../common/wait.rs"]
 mod wait;
@@ -27,4 +27,4 @@ pub(crate) use machine::{
 pub(crate) use outcome::Outcome;
 pub(crate) use wait::{until, until_within};
 
-use machine::processes_with;
+use machine::{must, processes_with};

@@ -1,26 +1,44 @@
-//! The files of nodes and those of records, out of the parts' folders.
+//! The files of nodes, kept volumes, and records, out of the parts' folders.
 
 use std::fs;
 use std::path::Path;
 
 use windtunnel_model::Plan;
+use windtunnel_model::plan::Node;
 
 use super::parts::Parts;
 use crate::folder::{Folder, FolderError, failed};
-use crate::records;
+use crate::{records, roots};
 
-/// Moves each node's files, and all records, from the parts' folders to the run folder.
+/// Moves each node's files, its volumes that are kept, and all records, from the parts' folders to the
+/// run folder.
 pub(super) fn adopt(plan: &Plan, folder: &Folder, parts: &Parts) -> Result<(), FolderError> {
     for (node, place) in plan.nodes.iter().zip(&parts.placement) {
         let Some((_, Ok(part))) = parts.members.get(usize::from(*place)) else { continue };
         let (from, to) = (part.join("nodes").join(&node.name), folder.node(&node.name));
         move_all(&from, &to)?;
+        adopt_volumes(node, folder, part)?;
     }
     // Their names begin with the number of the member.
     for part in parts.members.iter().filter_map(|(_, part)| part.as_ref().ok()) {
         let from = part.join(records::FOLDER);
         if from.is_dir() {
             let to = folder.file(records::FOLDER);
+            fs::create_dir_all(&to).map_err(failed("make", &to))?;
+            move_all(&from, &to)?;
+        }
+    }
+    Ok(())
+}
+
+/// All nodes of a volume are on one machine.
+fn adopt_volumes(node: &Node, folder: &Folder, part: &Path) -> Result<(), FolderError> {
+    let Some(root) = node.root.as_ref().filter(|root| root.keep) else { return Ok(()) };
+    for name in root.volumes.iter().filter_map(|volume| roots::is_named(&volume.source)) {
+        let from = part.join(roots::VOLUMES).join(name);
+        let to = folder.file(roots::VOLUMES).join(name);
+        // Another node has brought it, or it had no files.
+        if from.is_dir() {
             fs::create_dir_all(&to).map_err(failed("make", &to))?;
             move_all(&from, &to)?;
         }

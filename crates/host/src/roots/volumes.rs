@@ -1,6 +1,6 @@
 //! Files that nodes have from outside of their own file systems.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use super::{RootError, is_named};
 use crate::folder::Folder;
 
 /// Below the run folder.
-pub(super) const FOLDER: &str = "volumes";
+pub(crate) const FOLDER: &str = "volumes";
 
 /// The volumes of a run.
 pub(super) struct Volumes<'a> {
@@ -75,4 +75,11 @@ impl<'a> Volumes<'a> {
             others.filter_map(|(node, _)| node.root.as_ref()).flat_map(|root| &root.volumes);
         volumes.into_iter().any(|volume| is_named(&volume.source) == Some(name))
     }
+}
+
+/// The named volumes of the nodes whose files are like this.
+pub(super) fn names(plan: &Plan, wanted: impl Fn(&Root) -> bool) -> BTreeSet<&str> {
+    let roots = plan.nodes.iter().filter_map(|node| node.root.as_ref());
+    let volumes = roots.filter(|root| wanted(root)).flat_map(|root| &root.volumes);
+    volumes.filter_map(|volume| is_named(&volume.source)).collect()
 }

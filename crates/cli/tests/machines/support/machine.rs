@@ -90,10 +90,15 @@ impl Drop for Machine {
 
 /// Whether one of these programs is missing, which is said.
 pub(crate) fn is_missing(programs: &[&str]) -> bool {
-    let found = |name: &str| PATH.split(':').any(|folder| Path::new(folder).join(name).is_file());
-    let absent: Vec<&str> = programs.iter().copied().filter(|name| !found(name)).collect();
+    let absent: Vec<&str> =
+        programs.iter().copied().filter(|name| find_program(name).is_none()).collect();
     absent.iter().for_each(|name| missing(&format!("the program {name}")));
     !absent.is_empty()
+}
+
+/// Where a program is, in the places that every user can reach.
+pub(super) fn find_program(name: &str) -> Option<PathBuf> {
+    PATH.split(':').map(|folder| Path::new(folder).join(name)).find(|path| path.is_file())
 }
 
 /// Says what is missing; a failure where nothing may be.

@@ -93,6 +93,11 @@ impl Machines {
 
     /// An agent on a machine.
     pub(crate) fn agent(&self, at: usize, words: &[&str]) -> Agent {
+        self.agent_behind(at, &[], words)
+    }
+
+    /// The same behind a wrapper, which the machine's root runs.
+    pub(crate) fn agent_behind(&self, at: usize, wrapper: &[&str], words: &[&str]) -> Agent {
         let (own, first) = (address(at), address(0));
         let mut all = vec!["agent", "--name", NAMES[at], "--folder", "parts"];
         if !words.contains(&"--listen") {
@@ -105,7 +110,7 @@ impl Machines {
             all.extend(["--join", &first]);
         }
         Agent::start(
-            self.windtunnel(at, &[&all, words].concat()),
+            self.windtunnel_behind(at, wrapper, &[&all, words].concat()),
             &self.path().join(format!("{}.log", NAMES[at])),
         )
     }

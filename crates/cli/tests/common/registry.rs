@@ -5,8 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use super::machine::must;
-use super::{Lab, is_missing};
+use super::{is_missing, must};
 
 /// On a port of the machine's loopback, as long as it is there.
 pub(crate) struct Registry {
@@ -16,12 +15,12 @@ pub(crate) struct Registry {
 
 impl Registry {
     /// Starts one without passwords; `None`: its programs are missing.
-    pub(crate) fn start(lab: &Lab) -> Option<Registry> {
+    pub(crate) fn start(folder: &Path) -> Option<Registry> {
         if is_missing(&["docker-registry", "skopeo"]) {
             return None;
         }
-        let config = lab.path().join("registry.yml");
-        fs::write(&config, configuration(lab, "127.0.0.1:0", "")).unwrap();
+        let config = folder.join("registry.yml");
+        fs::write(&config, configuration(folder, "127.0.0.1:0", "")).unwrap();
         let mut command = Command::new("docker-registry");
         command.arg("serve").arg(config).env("OTEL_TRACES_EXPORTER", "none");
         let mut process = command
@@ -58,8 +57,9 @@ impl Drop for Registry {
 }
 
 /// What a registry reads at its start; `more` belongs below `http`.
-pub(crate) fn configuration(lab: &Lab, address: &str, more: &str) -> String {
-    let folder = lab.folder("registry");
+pub(crate) fn configuration(folder: &Path, address: &str, more: &str) -> String {
+    let folder = folder.join("registry");
+    fs::create_dir_all(&folder).unwrap();
     format!(
         "version: 0.1\nlog: {{level: info, formatter: text}}\nstorage: {{filesystem: {{rootdirectory: {}}}}}\n\
          http:\n  addr: {address}\n{more}",
