@@ -8,6 +8,7 @@
 
 pub(crate) mod link;
 pub(crate) mod news;
+mod own;
 pub(crate) mod results;
 
 use std::io::ErrorKind;
@@ -121,6 +122,9 @@ fn in_folder(
         // No process will fetch anything, and nothing of a run outlives its agent.
         folder.discard();
         return Ok(());
+    }
+    if let Err(error) = own::take(folder.path()) {
+        done.notes.push(format!("not all files that nodes left can be read: {error}"));
     }
     results_of(setup, done).write(folder)?;
     Ok(())

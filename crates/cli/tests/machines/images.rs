@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::support::image::{Files, ImageBuilder};
 use super::support::registry::Registry;
-use super::support::{Machines, Outcome, address, is_missing, until};
+use super::support::{Machines, Outcome, is_missing, is_root, missing};
 
 /// An archive of an image with a web server and a client, of which a page is not the machine's.
 fn image(machines: &Machines, name: &str, page: &str) -> PathBuf {
@@ -76,12 +76,7 @@ fn another_image_at_the_same_place_is_refused_by_the_machine_that_has_it() {
     let other = image(&machines, "other.tar", "from another image\n");
     let (archive, other) = (archive.to_str().unwrap(), other.to_str().unwrap());
     let wrapper = ["unshare", "--mount", "--", "sh", "-c", MOUNTED, "sh", other, archive];
-    let mut agent = machines.agent_behind(1, &wrapper, &[]);
-    agent.wait_for("listens on");
-    until("that the first machine knows the other", || {
-        let hosts = machines.ask(0, &["hosts", &address(0), "--key", "../key"]);
-        String::from_utf8_lossy(&hosts.stdout).contains("two").then_some(())
-    });
+    machines.agent_behind(1, &wrapper);
     let outcome = machines.start(&web(archive), &[]).finish();
     outcome.assert_code(3);
     let error = format!("error: host two: node web: {archive} is the image sha256:");
@@ -158,6 +153,43 @@ fn an_image_by_its_digest_that_each_machine_has_fetched_needs_no_registry() {
     let outcome = machines.start(&web(&tag), &[]).finish();
     outcome.assert_code(4);
     assert!(outcome.stderr.contains("cannot fetch"), "{}", outcome.stderr);
+    for at in 0..2 {
+        machines.assert_nothing_left(at);
+    }
+}
+
+/// Has subordinate identities of this test alone, and becomes the rest.
+const IDENTITIES: &str =
+    "mount --bind \"$1\" /etc/subuid && mount --bind \"$1\" /etc/subgid && shift && exec \"$@\"";
+
+#[test]
+fn files_that_the_user_may_not_read_come_home_from_other_machines_as_the_users() {
+    if !is_root() {
+        return missing("root, to give the user subordinate identities");
+    }
+    if is_missing(&["busybox", "ldd", "mount", "newuidmap", "newgidmap"]) {
+        return;
+    }
+    let Some(mut machines) = Machines::with_first(1, 2) else { return };
+    let files = Files::new().programs(&["busybox", "/bin/sh"]).file("/data/seed", "seed\n");
+    let builder = ImageBuilder::new(machines.path()).layer(&files, 999);
+    let archive = builder.write("app.tar", &json!({"User": "999:999"}));
+    machines.write("ids", "65534:200000:65536\n");
+    let ids = machines.home(0).join("ids");
+    let wrapper = ["unshare", "--mount", "--", "sh", "-c", IDENTITIES, "sh", ids.to_str().unwrap()];
+    machines.agent_behind(1, &wrapper);
+    let close = "sh -c 'umask 077; cd /data; echo of 999 >new; busybox mkdir in; echo x >in/x; busybox chmod 0 new in'";
+    let outcome = machines.pass(&format!(
+        "nodes:\n  a: {{image: '{}', keep-files: true, run: {close}, pin: two}}\n  \
+           b: {{run: 'sh -c \"cd $WINDTUNNEL_RUN/nodes/b && echo of b >own && chmod 0 own\"', pin: two}}\n  \
+           c: {{run: 'true', pin: one}}\n\
+         routers: [r]\nlinks: [{{between: [a, r]}}, {{between: [b, r]}}, {{between: [c, r]}}]\n",
+        archive.display()
+    ));
+    assert!(!outcome.stdout.contains("no subordinate identities"), "{}", outcome.stdout);
+    assert_eq!(outcome.file("nodes/a/files/upper/data/new"), "of 999\n");
+    assert_eq!(outcome.file("nodes/a/files/upper/data/in/x"), "x\n");
+    assert_eq!(outcome.file("nodes/b/own"), "of b\n");
     for at in 0..2 {
         machines.assert_nothing_left(at);
     }

@@ -93,11 +93,18 @@ impl Machines {
 
     /// An agent on a machine.
     pub(crate) fn agent(&self, at: usize, words: &[&str]) -> Agent {
-        self.agent_behind(at, &[], words)
+        self.start_agent(at, &[], words)
     }
 
-    /// The same behind a wrapper, which the machine's root runs.
-    pub(crate) fn agent_behind(&self, at: usize, wrapper: &[&str], words: &[&str]) -> Agent {
+    /// Has a machine that has none an agent behind a wrapper, which the machine's root runs.
+    pub(crate) fn agent_behind(&mut self, at: usize, wrapper: &[&str]) {
+        let mut agent = self.start_agent(at, wrapper, &[]);
+        agent.wait_for("listens on");
+        self.agents.push(agent);
+        self.meet();
+    }
+
+    fn start_agent(&self, at: usize, wrapper: &[&str], words: &[&str]) -> Agent {
         let (own, first) = (address(at), address(0));
         let mut all = vec!["agent", "--name", NAMES[at], "--folder", "parts"];
         if !words.contains(&"--listen") {
