@@ -2,6 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use windtunnel_model::Plan;
+use windtunnel_model::plan::{Node, RootSource};
+use windtunnel_scenario::Loaded;
 use windtunnel_trace::report::Report;
 
 use super::{Arguments, child, new_run_folder, over, plan_of, show};
@@ -24,7 +27,7 @@ pub(super) fn carry_out(arguments: &Arguments) -> Outcome {
     let mut done = Vec::new();
     for number in 1..=arguments.repeat {
         let seed = first.seed.wrapping_add(u64::from(number - 1));
-        let report = repetition(arguments, number, seed, &folder)?;
+        let report = repetition(arguments, number, seed, (&folder, &first))?;
         let ends_all = report.verdict.exit_code > Exit::Check.code();
         done.push(report);
         if ends_all {
@@ -45,7 +48,7 @@ fn repetition(
     arguments: &Arguments,
     number: u32,
     seed: u64,
-    folder: &Path,
+    (folder, first): (&Path, &Plan),
 ) -> Result<Report, Failure> {
     let mut one = arguments.clone();
     let own = folder.join(number.to_string());
@@ -56,11 +59,11 @@ fn repetition(
     }
     let base_dir = load::folder_of(&one.scenario.path()?);
     let report = if one.machines.are_named() {
-        let (_, (_, _, result)) = over::carry_out(one.load()?, base_dir, &one)?;
+        let (_, (_, _, result)) = over::carry_out(again(&one, first)?, base_dir, &one)?;
         reported(result)?
     } else {
         child::run(|| {
-            let plan = plan_of(one.load()?, &one.manner)?;
+            let plan = plan_of(again(&one, first)?, &one.manner)?;
             let (_, _, result) = super::carry_out(&plan, base_dir, &one)?;
             reported(result)
         })?
@@ -69,6 +72,28 @@ fn repetition(
         show(&one.manner.showing, &report, &own)?;
     }
     Ok(report)
+}
+
+/// The scenario once more: a tag may lead to another image by now, and runs may differ in their seeds alone.
+fn again(arguments: &Arguments, first: &Plan) -> Result<Loaded, Failure> {
+    let loaded = arguments.load()?;
+    let Some((node, was, is)) = changed_image(first, &loaded.plan) else { return Ok(loaded) };
+    let text = format!("node {node}: its image was {was} in the first run, and is {is} now");
+    Err(Failure::new(Exit::Machine, text).hint("name it by its digest, as plan.json does"))
+}
+
+/// A node whose files are others than they were: its name, what it had, and what it has.
+fn changed_image(first: &Plan, now: &Plan) -> Option<(String, String, String)> {
+    let shown = |node: &Node| match node.root.as_ref().map(|root| &root.source) {
+        Some(RootSource::Image { path, digest, .. }) => {
+            format!("{path} ({})", digest.as_deref().unwrap_or("unread"))
+        }
+        Some(RootSource::Folder(path)) => path.clone(),
+        None => "none".to_owned(),
+    };
+    let mut pairs = first.nodes.iter().zip(&now.nodes);
+    let pair = pairs.find(|(was, is)| shown(was) != shown(is))?;
+    Some((pair.1.name.clone(), shown(pair.0), shown(pair.1)))
 }
 
 fn reported(result: Result<Option<Report>, Failure>) -> Result<Report, Failure> {
@@ -99,4 +124,32 @@ fn link_latest(folder: &Path) -> Result<(), Failure> {
     made.map_err(|error| {
         Failure::new(Exit::Machine, format!("cannot make {}: {error}", link.display()))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(image: &str) -> Plan {
+        let text = format!(
+            "nodes: {{a: {{image: {image}, run: x}}, b: {{}}}}\nlinks: [{{between: [a, b]}}]\n"
+        );
+        load::resolve(
+            "x.yaml",
+            text.as_bytes(),
+            "x",
+            Path::new("/"),
+            windtunnel_scenario::Instead::default(),
+        )
+        .unwrap()
+        .plan
+    }
+
+    #[test]
+    fn an_image_that_has_changed_between_two_runs_is_named() {
+        assert_eq!(changed_image(&plan("one.tar"), &plan("one.tar")), None);
+        let (node, was, is) = changed_image(&plan("one.tar"), &plan("two.tar")).unwrap();
+        assert_eq!((node.as_str(), was.as_str()), ("a", "/one.tar (unread)"));
+        assert!(is.starts_with("/two.tar"), "{is}");
+    }
 }
