@@ -1,9 +1,12 @@
 //! Why an image could not be fetched.
 
+use std::error::Error;
 use std::io;
 
 use oci_client::errors::{OciDistributionError, OciErrorCode};
 use windtunnel_image::{ImageError, UnpackError};
+
+use crate::reference::Reference;
 
 /// Why an image is not in the cache.
 #[derive(Debug, thiserror::Error)]
@@ -13,13 +16,14 @@ pub enum RegistryError {
     Reference { text: String, why: String },
     #[error("the stored credentials for {registry} cannot be used: {why}")]
     Credentials { registry: String, why: String },
-    #[error("cannot fetch {reference}")]
-    Fetch { reference: String, source: Box<OciDistributionError> },
+    /// The network or the registry is in the way.
+    #[error("cannot fetch {reference}: {why}")]
+    Fetch { reference: String, why: String, hint: Option<String> },
     /// The registry gave something else than was asked for.
     #[error("cannot fetch {reference}: the registry {why}")]
     Answer { reference: String, why: String },
-    #[error("cannot use what the registry gave for {reference}")]
-    Image { reference: String, source: ImageError },
+    #[error("cannot use what the registry gave for {reference}: {why}")]
+    Image { reference: String, why: String, hint: Option<String> },
     #[error(transparent)]
     Cache(#[from] UnpackError),
     #[error("cannot talk to a registry")]
@@ -27,6 +31,16 @@ pub enum RegistryError {
 }
 
 impl RegistryError {
+    pub(crate) fn fetch(reference: &Reference, error: &OciDistributionError) -> RegistryError {
+        let (why, hint) = (shown(error), hint_of(error));
+        RegistryError::Fetch { reference: reference.to_string(), why, hint }
+    }
+
+    pub(crate) fn image(reference: &Reference, error: &ImageError) -> RegistryError {
+        let (why, hint) = (shown(error), error.hint());
+        RegistryError::Image { reference: reference.to_string(), why, hint }
+    }
+
     /// What the user can do about it.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
@@ -35,23 +49,42 @@ impl RegistryError {
                 Some("write `HOST/NAME:TAG` or `HOST/NAME@sha256:DIGEST`".into())
             }
             RegistryError::Credentials { .. } => Some(LOG_IN.into()),
-            RegistryError::Fetch { source, .. } => hint_of(source),
-            RegistryError::Image { source, .. } => source.hint(),
+            RegistryError::Fetch { hint, .. } | RegistryError::Image { hint, .. } => hint.clone(),
             RegistryError::Cache(source) => source.hint(),
             RegistryError::Answer { .. } | RegistryError::Runtime { .. } => None,
         }
     }
 }
 
+/// An error with its causes, of which some are texts that a registry gave: on one line, without control
+/// characters, and not endless.
+fn shown(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        text = format!("{text}: {next}");
+        cause = next.source();
+    }
+    let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    let mut short: String = plain.take(SHOWN_MAX).collect();
+    if text.chars().nth(SHOWN_MAX).is_some() {
+        short.push('…');
+    }
+    short.trim_end().to_owned()
+}
+
+/// Characters of an error.
+const SHOWN_MAX: usize = 500;
+
 fn hint_of(error: &OciDistributionError) -> Option<String> {
-    use OciDistributionError as Error;
+    use OciDistributionError as Oci;
     let unknown = |code: &OciErrorCode| {
         use OciErrorCode as Code;
         matches!(code, Code::ManifestUnknown | Code::NameUnknown | Code::NotFound)
     };
     match error {
-        Error::UnauthorizedError { .. } | Error::AuthenticationFailure(_) => Some(LOG_IN.into()),
-        Error::RegistryError { envelope, .. } => {
+        Oci::UnauthorizedError { .. } | Oci::AuthenticationFailure(_) => Some(LOG_IN.into()),
+        Oci::RegistryError { envelope, .. } => {
             let codes = || envelope.errors.iter().map(|error| &error.code);
             if codes().any(unknown) {
                 return Some("is the name right, and is there such a tag?".into());
@@ -61,22 +94,22 @@ fn hint_of(error: &OciDistributionError) -> Option<String> {
             };
             codes().any(denied).then(|| LOG_IN.into())
         }
-        Error::ServerError { code: 401 | 403, .. } => Some(LOG_IN.into()),
-        Error::ServerError { code: 404, .. } | Error::ImageManifestNotFoundError(_) => {
+        Oci::ServerError { code: 401 | 403, .. } => Some(LOG_IN.into()),
+        Oci::ServerError { code: 404, .. } | Oci::ImageManifestNotFoundError(_) => {
             Some("is the name right, and is there such a tag?".into())
         }
-        Error::RequestError(error) if error.is_builder() => Some(
+        Oci::RequestError(error) if error.is_builder() => Some(
             "this machine has no certificates to know a registry by: install the package ca-certificates, \
              or set SSL_CERT_FILE"
                 .into(),
         ),
-        Error::RequestError(_) => Some(
+        Oci::RequestError(_) => Some(
             "an image that was fetched once is found without the registry by its digest, \
              `NAME@sha256:DIGEST`; one in a file needs none: `skopeo copy docker://NAME \
              oci-archive:FILE.tar`"
                 .into(),
         ),
-        Error::IoError(error) if error.kind() == io::ErrorKind::StorageFull => Some(
+        Oci::IoError(error) if error.kind() == io::ErrorKind::StorageFull => Some(
             "the cache's disk is full: `windtunnel images --clear` frees what no run uses, and \
              WINDTUNNEL_IMAGE_CACHE names another folder"
                 .into(),

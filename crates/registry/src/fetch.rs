@@ -73,17 +73,17 @@ impl Session<'_> {
             ..ClientConfig::default()
         };
         let auth = credentials::stored(reference)?;
-        let client = Client::try_from(config).map_err(|error| failed(reference, error))?;
+        let client =
+            Client::try_from(config).map_err(|error| RegistryError::fetch(reference, &error))?;
         Ok(Session { reference, cache, client, auth })
     }
 
     async fn fetch(&self, progress: &mut Progress<'_>) -> Result<(Digest, PathBuf), RegistryError> {
         let (root, document) = self.manifest(self.reference).await?;
-        let name = self.reference.to_string();
-        let place = self.cache.begin(&root, &document, &name)?;
+        let place = self.cache.begin(&root, &document, &self.reference.to_string())?;
         for _ in 0..ROUNDS_MAX {
-            let image = |source| RegistryError::Image { reference: name.clone(), source };
-            let lacks = missing(&place).map_err(image)?;
+            let lacks =
+                missing(&place).map_err(|error| RegistryError::image(self.reference, &error))?;
             if lacks.is_empty() {
                 return Ok((root, place));
             }
@@ -106,7 +106,8 @@ impl Session<'_> {
     /// A manifest or index, and its digest.
     async fn manifest(&self, reference: &Reference) -> Result<(Digest, Vec<u8>), RegistryError> {
         let asked = self.client.pull_manifest_raw(reference.inner(), &self.auth, &MANIFESTS);
-        let (bytes, _) = asked.await.map_err(|error| failed(self.reference, error))?;
+        let (bytes, _) =
+            asked.await.map_err(|error| RegistryError::fetch(self.reference, &error))?;
         let digest = Digest::of(&bytes);
         match reference.digest() {
             Some(expected) if *expected != digest => {
@@ -129,7 +130,7 @@ impl Session<'_> {
         progress: &mut dyn FnMut(u64),
     ) -> Result<(), RegistryError> {
         let path = self.cache.blob(&wanted.digest);
-        let failed = |error: OciDistributionError| failed(self.reference, error);
+        let failed = |error: OciDistributionError| RegistryError::fetch(self.reference, &error);
         let io = |error: std::io::Error| failed(error.into());
         let size = i64::try_from(wanted.bytes).map_err(|_| self.answer("names a blob too long"))?;
         let descriptor =
@@ -145,10 +146,6 @@ impl Session<'_> {
     fn answer(&self, why: &str) -> RegistryError {
         RegistryError::Answer { reference: self.reference.to_string(), why: why.to_owned() }
     }
-}
-
-fn failed(reference: &Reference, source: OciDistributionError) -> RegistryError {
-    RegistryError::Fetch { reference: reference.to_string(), source: Box::new(source) }
 }
 
 /// What registries are asked for: manifests and indexes of OCI and of Docker.

@@ -160,6 +160,20 @@ fn what_the_registry_refuses_is_said_with_what_can_be_done() {
 }
 
 #[test]
+fn texts_of_a_registry_reach_no_terminal_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let body = format!("\x1b[31mred\n{}", "x".repeat(1 << 20));
+    let entry = json!({"digest": format!("sha256:{}", "0".repeat(64)),
+                       "platform": {"os": "\x1b]0;title\x07", "architecture": "y".repeat(1 << 20)}});
+    let index = json!({"schemaVersion": 2, "manifests": [entry]}).to_string();
+    for answer in [Answer::Code(500, body.into_bytes()), Answer::Bytes(index.into_bytes())] {
+        let server = Server::new().give("/v2/a/manifests/1", answer);
+        let text = get(&server, folder.path(), "a:1").unwrap_err().to_string();
+        assert!(!text.contains(char::is_control) && text.len() < 1000, "{text}");
+    }
+}
+
+#[test]
 fn a_registry_that_cannot_be_reached_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::new();
