@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use windtunnel_control::part::with_causes;
-use windtunnel_host::roots;
+use windtunnel_host::roots::{self, RootError};
 use windtunnel_image::{Image, ImageError};
 use windtunnel_model::Plan;
 use windtunnel_model::plan::{Node, REGISTRY, Root, RootSource};
@@ -43,27 +43,22 @@ pub(crate) fn look_at(
 
 /// Fetches images that are in registries. What a tag leads to now is in the plan by its digest.
 fn fetch(plan: &mut Plan, quiet: bool) -> Result<(), Failure> {
-    let mut known: BTreeMap<String, String> = BTreeMap::new();
-    for node in &mut plan.nodes {
-        let Some(root) = &mut node.root else { continue };
-        let Some(reference) = root.source.reference().map(str::to_owned) else { continue };
-        if !known.contains_key(&reference) {
-            let mut bar = Progress::new("fetching images", Unit::Bytes, quiet);
-            let fetched = roots::fetched(&reference, &mut |done, total| bar.set(done, total));
-            let (pinned, _) = fetched.map_err(|error| {
-                let text = format!("node {}: {}", node.name, with_causes(&error));
-                let failure = Failure::new(Exit::Machine, text);
-                error.hint().into_iter().fold(failure, Failure::hint)
-            })?;
-            known.insert(reference.clone(), format!("{REGISTRY}{pinned}"));
-        }
-        if let (RootSource::Image { path, .. }, Some(pinned)) =
-            (&mut root.source, known.get(&reference))
-        {
-            path.clone_from(pinned);
+    let mut bar = Progress::new("fetching images", Unit::Bytes, quiet);
+    let pinned = roots::fetch_for(plan.nodes.iter(), &mut |done, total| bar.set(done, total));
+    let pinned = pinned.map_err(|error| root_failure(&error))?;
+    for root in plan.nodes.iter_mut().filter_map(|node| node.root.as_mut()) {
+        let found = root.source.reference().and_then(|text| pinned.get(text));
+        if let (Some(found), RootSource::Image { path, .. }) = (found, &mut root.source) {
+            *path = format!("{REGISTRY}{found}");
         }
     }
     Ok(())
+}
+
+/// What a verb says of images and folders that nodes cannot have.
+pub(crate) fn root_failure(error: &RootError) -> Failure {
+    let failure = Failure::new(Exit::Machine, with_causes(error));
+    error.hint().into_iter().fold(failure, Failure::hint)
 }
 
 /// An image without a command gives its node no program; none may wait for it then.

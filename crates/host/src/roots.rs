@@ -24,7 +24,7 @@ use crate::folder::Folder;
 use crate::observer::{Notice, Observer};
 pub use error::RootError;
 pub(crate) use fetching::fetch;
-pub use fetching::{fetched, place_of};
+pub use fetching::{fetch_for, place_of};
 pub(crate) use volumes::FOLDER as VOLUMES;
 use volumes::Volumes;
 

@@ -35,7 +35,7 @@ pub(crate) fn stored(reference: &Reference) -> Result<RegistryAuth, RegistryErro
 /// Whether it only means that there are none.
 fn is_absence(error: &CredentialRetrievalError) -> bool {
     use CredentialRetrievalError as Error;
-    // `ConfigReadError` is a file that is not there, or one that is no configuration: the library
-    // does not say which, and a registry that needs credentials says so itself.
+    // `ConfigReadError` is a file that is missing or cannot be parsed: the library does not say
+    // which, and a registry that needs credentials answers so itself.
     matches!(error, Error::NoCredentialConfigured | Error::ConfigNotFound | Error::ConfigReadError)
 }

@@ -10,6 +10,7 @@ use windtunnel_image::{Cache, Fetched, FetchedImage, Removed, UnpackError};
 use crate::arguments::Format;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::images::root_failure;
 use crate::output;
 use crate::render::quantity::{bytes, count};
 use crate::render::table::{Align, Table};
@@ -62,7 +63,7 @@ struct ShownRemoved {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
-    let folder = cache_folder().ok_or(RootError::NoCache).map_err(|error| failure(&error))?;
+    let folder = cache_folder().ok_or(RootError::NoCache).map_err(|error| root_failure(&error))?;
     if folder.is_dir() {
         // Files of subordinate identities can be seen and removed in a user namespace only.
         windtunnel_node::enter_for_files().map_err(|error| {
@@ -71,7 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
             hint.into_iter().fold(failure, Failure::hint)
         })?;
     }
-    let shown = shown(&folder, arguments.clear).map_err(|error| failure(&error.into()))?;
+    let shown = shown(&folder, arguments.clear).map_err(|error| root_failure(&error.into()))?;
     match arguments.format.json {
         true => output::json(&shown)?,
         false => output::data(&text(&shown))?,
@@ -135,10 +136,4 @@ fn text(shown: &Shown) -> String {
     let images = if shown.images.is_empty() { Vec::new() } else { images.lines() };
     let layers = if shown.layers.is_empty() { Vec::new() } else { table.lines() };
     [images, layers, vec![last, String::new()]].concat().join("\n")
-}
-
-fn failure(error: &RootError) -> Failure {
-    let text = windtunnel_control::part::with_causes(error);
-    let failure = Failure::new(Exit::Machine, text);
-    error.hint().into_iter().fold(failure, Failure::hint)
 }

@@ -149,7 +149,7 @@ fn an_image_by_its_digest_that_each_machine_has_fetched_needs_no_registry() {
     let outcome = machines.pass(&web(&pinned));
     assert_eq!(outcome.output("client"), "from an image\n");
     assert_eq!(named_in(&outcome).1, pinned);
-    // A tag is asked for, and there is no answer.
+    // The registry is asked for a tag, and does not answer.
     let outcome = machines.start(&web(&tag), &[]).finish();
     outcome.assert_code(4);
     assert!(outcome.stderr.contains("cannot fetch"), "{}", outcome.stderr);

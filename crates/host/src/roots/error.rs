@@ -14,7 +14,7 @@ pub enum RootError {
     NoFolder { node: String, path: PathBuf },
     #[error("node {node}: its image cannot be used")]
     Image { node: String, source: ImageError },
-    #[error("node {node}: its image cannot be fetched")]
+    #[error("node {node}")]
     Fetch { node: String, source: Box<RootError> },
     #[error(transparent)]
     Registry { source: Box<RegistryError> },
