@@ -46,18 +46,20 @@ impl Progress {
     /// For work that is described by a few words, `setting up nodes`, and often says how far it is.
     pub(crate) fn new(what: &'static str, unit: Unit, quiet: bool) -> Progress {
         let manner = if quiet { Manner::Never } else { Manner::Work };
-        let (bar, shown) = (bar(what, unit, ""), Arc::default());
-        Progress { bar, began: Instant::now(), shown, manner }
+        let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::hidden());
+        set_style(&bar, unit, "");
+        bar.set_message(what);
+        Progress { bar, began: Instant::now(), shown: Arc::default(), manner }
     }
 
     /// For work of which one step can take long.
     pub(crate) fn timed(what: &'static str, unit: Unit, quiet: bool) -> Progress {
         let progress = Progress::new(what, unit, quiet);
-        if quiet { progress } else { progress.with_thread(what, unit, APPEARS_AFTER) }
+        if quiet { progress } else { progress.with_thread(unit, APPEARS_AFTER) }
     }
 
-    fn with_thread(mut self, what: &'static str, unit: Unit, after: Duration) -> Progress {
-        self.bar = bar(what, unit, ", {elapsed}");
+    fn with_thread(mut self, unit: Unit, after: Duration) -> Progress {
+        set_style(&self.bar, unit, ", {elapsed}");
         let (bar, shown) = (self.bar.clone(), Arc::clone(&self.shown));
         let (end, ended) = channel();
         let thread = thread::Builder::new().name("progress".into()).spawn(move || {
@@ -106,19 +108,16 @@ impl Drop for Progress {
     }
 }
 
-fn bar(what: &'static str, unit: Unit, more: &str) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::hidden());
+/// Message, bar and numbers, with `more` behind them.
+fn set_style(bar: &ProgressBar, unit: Unit, more: &str) {
     let numbers = match unit {
         Unit::Things => "{pos} of {len}",
         Unit::Bytes => "{bytes} of {total_bytes}",
     };
-    if let Ok(style) =
-        ProgressStyle::with_template(&format!("{{msg}} [{{bar:30}}] {numbers}{more}"))
-    {
+    let template = format!("{{msg}} [{{bar:30}}] {numbers}{more}");
+    if let Ok(style) = ProgressStyle::with_template(&template) {
         bar.set_style(style.progress_chars("=> "));
     }
-    bar.set_message(what);
-    bar
 }
 
 /// Hidden by itself when standard error is not a terminal.
@@ -148,7 +147,7 @@ mod tests {
     #[test]
     fn a_bar_with_a_thread_appears_while_a_step_goes_on() {
         let progress = Progress::new("importing", Unit::Things, false);
-        let mut progress = progress.with_thread("importing", Unit::Things, Duration::ZERO);
+        let mut progress = progress.with_thread(Unit::Things, Duration::ZERO);
         progress.set(1, 3);
         while progress.shown().is_none() {
             thread::yield_now();

@@ -135,17 +135,12 @@ impl Fetched {
         if !folder.is_dir() {
             return Ok(removed);
         }
-        let locks = ["fetch.lock", "use.lock"].map(|name| {
-            let file = lock_file(&folder, name)?;
-            let got = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
-            Ok::<_, UnpackError>(got.then_some(file))
-        });
-        let [Some(_fetch), Some(_use)] =
-            [locks[0].as_ref(), locks[1].as_ref()].map(|lock| lock.ok().and_then(Option::as_ref))
-        else {
+        let locks = [lock_file(&folder, "fetch.lock")?, lock_file(&folder, "use.lock")?];
+        let alone = FlockOperation::NonBlockingLockExclusive;
+        if locks.iter().any(|lock| rustix::fs::flock(lock, alone).is_err()) {
             removed.in_use = images;
             return Ok(removed);
-        };
+        }
         removed.bytes = bytes(&folder);
         removed.layers = images;
         for path in entries(&folder)? {
