@@ -87,6 +87,27 @@ pub(super) fn mechanism(bound: &Value) -> &str {
     bound["mechanism"].as_str().unwrap()
 }
 
+/// Node `a` took more than its 64 MB by this program, and node `b` less than it may; the bound of `a`.
+#[track_caller]
+pub(super) fn assert_eater_is_ended(outcome: &Outcome, program: &str) -> Value {
+    let (eater, other) = (bound(outcome, "a", "memory"), bound(outcome, "b", "memory"));
+    assert_eq!(eater["ended"], 1, "{eater}");
+    assert_eq!(eater["failure"], Value::Null, "{eater}");
+    assert_eq!((&other["ended"], &other["met"]), (&0.into(), &0.into()), "{other}");
+    let peak = eater["peak"].as_u64().unwrap();
+    match mechanism(&eater) {
+        "watch" => assert!(peak < 500_000_000, "{eater}"),
+        _ => assert!(peak <= 64_000_000, "{eater}"),
+    }
+    let events = reached(outcome, "a", "memory");
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert_eq!(events[0]["ended"], 1);
+    let is_named = events[0]["program"] == 0 || events[0]["names"][0] == program;
+    assert!(is_named, "{events:?}");
+    assert!(reached(outcome, "b", "memory").is_empty());
+    eater
+}
+
 #[test]
 fn a_program_that_eats_memory_is_ended_and_no_other() {
     if is_missing(&["python3"]) {
@@ -101,21 +122,7 @@ fn a_program_that_eats_memory_is_ended_and_no_other() {
              links: [{between: [a, b]}]\n\
              expect: [{node: a, exit: 137}, {node: b, exit: 0}]\n",
         );
-        let (eater, other) = (bound(&outcome, "a", "memory"), bound(&outcome, "b", "memory"));
-        assert_eq!(eater["ended"], 1, "{eater}");
-        assert_eq!(eater["failure"], Value::Null, "{eater}");
-        assert_eq!((&other["ended"], &other["met"]), (&0.into(), &0.into()), "{other}");
-        let peak = eater["peak"].as_u64().unwrap();
-        match mechanism(&eater) {
-            "watch" => assert!(peak < 500_000_000, "{eater}"),
-            _ => assert!(peak <= 64_000_000, "{eater}"),
-        }
-        let events = reached(&outcome, "a", "memory");
-        assert_eq!(events.len(), 1, "{events:?}");
-        assert_eq!(events[0]["ended"], 1);
-        let is_named = events[0]["program"] == 0 || events[0]["names"][0] == "python3";
-        assert!(is_named, "{events:?}");
-        assert!(reached(&outcome, "b", "memory").is_empty());
+        let eater = assert_eater_is_ended(&outcome, "python3");
         assert!(outcome.stdout.contains(mechanism(&eater)), "{}", outcome.stdout);
         lab.assert_nothing_left();
     }

@@ -1,8 +1,8 @@
 //! Limits of nodes with the files of an image: they hold and are reported as those of other nodes.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::bounds::{bound, mechanism, reached};
+use super::bounds::{assert_eater_is_ended, bound, mechanism, reached};
 use super::musl::compile;
 use super::node_limits::{assert_held, assert_mechanism, limit, pass};
 use super::support::image::{Files, ImageBuilder};
@@ -58,19 +58,7 @@ fn a_program_of_an_image_that_eats_memory_is_ended_and_that_is_reported() {
              expect: [{node: a, exit: 137}, {node: b, exit: 0}]\n",
         );
         assert_eq!(outcome.output("b"), "ate\n");
-        let (eater, other) = (bound(&outcome, "a", "memory"), bound(&outcome, "b", "memory"));
-        assert_eq!((&eater["ended"], &eater["failure"]), (&1.into(), &Value::Null), "{eater}");
-        assert_eq!((&other["ended"], &other["met"]), (&0.into(), &0.into()), "{other}");
-        let peak = eater["peak"].as_u64().unwrap();
-        match mechanism(&eater) {
-            "watch" => assert!(peak < 500_000_000, "{eater}"),
-            _ => assert!(peak <= 64_000_000, "{eater}"),
-        }
-        let events = reached(&outcome, "a", "memory");
-        assert_eq!(events.len(), 1, "{events:?}");
-        let is_named = events[0]["program"] == 0 || events[0]["names"][0] == "eat";
-        assert!(is_named && events[0]["ended"] == 1, "{events:?}");
-        assert!(reached(&outcome, "b", "memory").is_empty());
+        assert_eater_is_ended(&outcome, "eat");
         lab.assert_nothing_left();
     }
 }

@@ -15,7 +15,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::support::{Lab, Outcome, is_missing, is_root, missing, users};
-use server::{Behaviour, Server};
+use server::{Behaviour, Server, echo};
 
 const HOST: [&str; 1] = ["--allow-host"];
 
@@ -183,15 +183,8 @@ fn what_the_outside_refuses_is_refused_and_what_it_tears_is_torn() {
 
 #[test]
 fn datagrams_of_any_length_come_back_and_a_closed_port_is_reported() {
-    let server = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let port = server.local_addr().unwrap().port();
+    let port = echo();
     let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        let mut buffer = vec![0; 65_536];
-        while let Ok((length, from)) = server.recv_from(&mut buffer) {
-            let _ = server.send_to(&buffer[..length], from);
-        }
-    });
     // 5000 bytes are four fragments of 1500 bytes each way.
     let lines = format!(
         "import socket\n\

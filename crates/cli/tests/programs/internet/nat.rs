@@ -1,25 +1,12 @@
 //! The machine's outside behind NATs: what each says of a flow is what the next one says.
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 
 use serde_json::Value;
 
 use super::super::support::{Lab, Outcome, is_missing, users};
-use super::server::{Behaviour, Server};
+use super::server::{Behaviour, Server, echo};
 use super::{HOST, flows, report};
-
-/// Sends datagrams back, as long as the test's process lives; its port.
-fn echo() -> u16 {
-    let server = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let port = server.local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        let mut buffer = vec![0; 65_536];
-        while let Ok((length, from)) = server.recv_from(&mut buffer) {
-            let _ = server.send_to(&buffer[..length], from);
-        }
-    });
-    port
-}
 
 /// A page by curl, then ten datagrams from one socket to each of two servers.
 fn client(page: &Server, echoes: [u16; 2]) -> String {

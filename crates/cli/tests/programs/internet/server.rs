@@ -1,7 +1,7 @@
 //! Servers on the machine's loopback.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -51,6 +51,19 @@ impl Server {
     pub(super) fn served(&self) -> usize {
         self.served.load(Ordering::SeqCst)
     }
+}
+
+/// Sends datagrams back, as long as the test's process lives; its port.
+pub(super) fn echo() -> u16 {
+    let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = server.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let mut buffer = vec![0; 65_536];
+        while let Ok((length, from)) = server.recv_from(&mut buffer) {
+            let _ = server.send_to(&buffer[..length], from);
+        }
+    });
+    port
 }
 
 /// What goes wrong shows at the client.
