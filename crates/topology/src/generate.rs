@@ -3,7 +3,7 @@
 mod random;
 mod shape;
 
-use windtunnel_model::profile::QueueLimit;
+use windtunnel_model::profile::{Jitter, QueueLimit};
 use windtunnel_model::random::Stream;
 use windtunnel_model::{Direction, Probability, Rate, Span};
 
@@ -279,8 +279,9 @@ fn router(name: String) -> Router {
 
 fn link(between: [String; 2], latency: Span, rest: Access) -> Link {
     let Access { jitter, loss, rate, queue } = rest;
-    let properties = Properties { latency, jitter, loss, rate, queue, mtu: None };
-    Link { between, up: properties, down: properties, ..Link::default() }
+    let jitter = Jitter { spread: jitter, ..Jitter::default() };
+    let properties = Properties { latency, jitter, loss, rate, queue, ..Properties::default() };
+    Link { between, up: properties.clone(), down: properties, ..Link::default() }
 }
 
 fn describe(request: &Request) -> String {

@@ -5,6 +5,7 @@ mod compose;
 mod containerlab;
 mod csv;
 mod decimal;
+mod delay;
 mod geography;
 mod gml;
 mod graph;
@@ -203,6 +204,13 @@ fn detect(input: &Input<'_>) -> Result<Format, Mistake> {
             .lines()
             .any(|line| line.strip_prefix(key).is_some_and(|rest| rest.starts_with(':')))
     };
+    if has_key("network") && (has_key("hosts") || has_key("general")) {
+        let message =
+            "this is a configuration of Shadow, whose network graph alone can be imported";
+        let hint = "import the file that `network.graph.file` names, or put the text of `network.graph.inline` \
+                    into a file of its own";
+        return Err(input.mistake_with_hint(0, 1, message, hint));
+    }
     if has_key("topology") {
         return Ok(Format::Containerlab);
     }

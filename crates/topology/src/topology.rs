@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use windtunnel_model::profile::QueueLimit;
+use windtunnel_model::profile::{Jitter, QueueLimit};
 use windtunnel_model::{Probability, Rate, Span};
 
 /// The most nodes that a scenario may have.
@@ -82,12 +82,14 @@ pub struct Link {
 }
 
 /// What one direction of a link does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Properties {
     /// Propagation delay.
     pub latency: Span,
-    /// Random delay on top of it, uniform from zero to this.
-    pub jitter: Span,
+    /// Random delay on top of it.
+    pub jitter: Jitter,
+    /// Whether packets may overtake each other by their random delay.
+    pub reorders: bool,
     /// Probability that a packet vanishes.
     pub loss: Probability,
     /// Bandwidth, unless it is unlimited.
@@ -171,9 +173,19 @@ impl Notes {
         add(&mut self.lost, text, item.into());
     }
 
+    /// The same, unless it is noted already.
+    pub(crate) fn lose_once(&mut self, text: &str, item: impl Into<String>) {
+        add_once(&mut self.lost, text, item.into());
+    }
+
     /// Notes a description that is left out.
     pub(crate) fn leave_out(&mut self, text: &str, item: impl Into<String>) {
         add(&mut self.left_out, text, item.into());
+    }
+
+    /// The same, unless it is noted already.
+    pub(crate) fn leave_out_once(&mut self, text: &str, item: impl Into<String>) {
+        add_once(&mut self.left_out, text, item.into());
     }
 }
 
@@ -190,6 +202,14 @@ impl Note {
             more => format!(" and {more} more"),
         };
         format!("{}: {}{more}", self.text, some.join(", "))
+    }
+}
+
+/// Adds `item` to the note with this text, unless it has it.
+fn add_once(notes: &mut Vec<Note>, text: &str, item: String) {
+    let known = |note: &Note| note.text == text && note.items.contains(&item);
+    if !notes.iter().any(known) {
+        add(notes, text, item);
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use windtunnel_model::profile::{Distribution, Jitter};
 use windtunnel_model::{Probability, Span};
 
 use crate::topology::{Change, Event, Link, Node, Note, Properties, Router, Topology};
@@ -159,13 +160,16 @@ fn link_entry(link: &Link) -> String {
 
 /// The keys that differ from a link without properties, in the order of the reference.
 fn pairs(properties: &Properties) -> Vec<(&'static str, String)> {
-    let Properties { latency, jitter, loss, rate, queue, mtu } = properties;
+    let Properties { latency, jitter, reorders, loss, rate, queue, mtu } = properties;
     let mut pairs = Vec::new();
     if *latency != Span::ZERO {
         pairs.push(("latency", latency.to_string()));
     }
-    if *jitter != Span::ZERO {
-        pairs.push(("jitter", jitter.to_string()));
+    if !jitter.is_none() {
+        pairs.push(("jitter", jitter_value(jitter)));
+    }
+    if *reorders {
+        pairs.push(("reorder", "jitter".to_owned()));
     }
     if *loss != Probability::NEVER {
         pairs.push(("loss", loss.to_string()));
@@ -180,6 +184,21 @@ fn pairs(properties: &Properties) -> Vec<(&'static str, String)> {
         pairs.push(("mtu", mtu.to_string()));
     }
     pairs
+}
+
+/// The value of `jitter`.
+pub(crate) fn jitter_value(jitter: &Jitter) -> String {
+    let spread = jitter.spread;
+    match &jitter.distribution {
+        Distribution::Uniform if spread.is_zero() => "none".to_owned(),
+        Distribution::Uniform => spread.to_string(),
+        Distribution::Normal => format!("{{spread: {spread}, distribution: normal}}"),
+        Distribution::Pareto => format!("{{spread: {spread}, distribution: pareto}}"),
+        Distribution::Table(quantiles) => {
+            let quantiles: Vec<String> = quantiles.iter().map(Span::to_string).collect();
+            format!("{{table: [{}]}}", quantiles.join(", "))
+        }
+    }
 }
 
 fn event_entry(event: &Event) -> String {

@@ -3,8 +3,12 @@
 mod common;
 #[path = "import/compose.rs"]
 mod compose;
+#[path = "import/directions.rs"]
+mod directions;
 #[path = "import/emulators.rs"]
 mod emulators;
+#[path = "import/keys.rs"]
+mod keys;
 
 use common::assert_loads_as_it_says;
 use proptest::prelude::*;

@@ -62,7 +62,7 @@ fn hosts(topology: &mut Topology, options: &Options) -> Result<(), ImportError> 
     for router in topology.routers.clone() {
         let asked = wanted.contains(router.name.as_str())
             || wanted.iter().any(|name| label_is(router.comment.as_deref(), name));
-        let access = topology.access.get(&router.name).copied();
+        let access = topology.access.get(&router.name).cloned();
         if !(asked || wanted.is_empty() && access.is_some()) {
             continue;
         }
@@ -88,7 +88,8 @@ fn label_is(comment: Option<&str>, label: &str) -> bool {
 fn parts(topology: &mut Topology) {
     let routers = topology.routers.iter().map(|router| router.name.as_str());
     let nodes = topology.nodes.iter().map(|node| node.name.as_str());
-    let vertices: Vec<&str> = nodes.chain(routers).collect();
+    let lans = topology.lans.iter().map(String::as_str);
+    let vertices: Vec<&str> = nodes.chain(routers).chain(lans).collect();
     let index: BTreeMap<&str, usize> = vertices.iter().copied().zip(0..).collect();
     let mut neighbours = vec![Vec::new(); vertices.len()];
     for link in &topology.links {

@@ -1,27 +1,29 @@
 //! containerlab's topology files: nodes of kinds, and links between their interfaces.
 
 mod kind;
+mod switch;
 
 use std::collections::BTreeMap;
 
 use windtunnel_scenario::Mistake;
 use windtunnel_scenario::yaml::{self, Key, Kind, Place, Value};
 
+use super::delay::{Delay, Shape};
 use super::input::{Input, shorten};
 use super::names::{self, Namer};
 use super::{Options, decimal, find};
 use crate::topology::{Link, Node, Notes, Properties, Router, Topology};
 use kind::Definitions;
 
-/// Kinds whose nodes are hosts for programs; `bridge` and `ovs-bridge` are switches; all others are
-/// routers with an operating system of their own.
+/// Kinds whose nodes are hosts for programs; some others are switches, and all others routers with
+/// an operating system of their own.
 const HOSTS: [&str; 2] = ["linux", "ext-container"];
 /// Ends of links that are not nodes.
 const OUTSIDE: [&str; 4] = ["host", "mgmt-net", "macvlan", "dummy"];
 
 type Map = [(Key, Value)];
 
-/// Each node of kind `linux` becomes a node, each other one a router.
+/// Each node of kind `linux` becomes a node, each bridge a LAN, each other one a router.
 pub(super) fn convert(input: &Input<'_>, _: &Options) -> Result<Topology, Mistake> {
     let parsed = yaml::parse(&input.text);
     let root = parsed.map_err(|error| input.at(error.place, error.message, error.hint))?;
@@ -53,6 +55,7 @@ pub(super) fn convert(input: &Input<'_>, _: &Options) -> Result<Topology, Mistak
             topology.notes.lose("Keys of the topology", shorten(&key.text));
         }
     }
+    switch::settle(&mut topology);
     forward(&mut topology);
     Ok(topology)
 }
@@ -84,8 +87,10 @@ impl Reader<'_> {
             let comment = names::comment(&key.text, &name);
             if HOSTS.contains(&kind) {
                 topology.nodes.push(Node { name: name.clone(), comment, ..Node::default() });
+            } else if switch::is_switch(kind) {
+                topology.lans.push(name.clone());
             } else {
-                topology.access.insert(name.clone(), [Properties::default(); 2]);
+                topology.access.insert(name.clone(), Default::default());
                 topology.routers.push(Router { name: name.clone(), comment });
                 note_router(&mut topology.notes, &name, kind);
             }
@@ -118,6 +123,11 @@ impl Reader<'_> {
             let message = format!("`endpoints` must be two, here are {}", endpoints.len());
             return Err(self.input.at(value.place, message, None));
         };
+        for (key, _) in [a, b].into_iter().flat_map(keys_of) {
+            if !["node", "interface"].contains(&key.text.as_str()) {
+                topology.notes.lose_once("Keys of endpoints", shorten(&key.text));
+            }
+        }
         let (a, b) = (self.end(a, names)?, self.end(b, names)?);
         let ([Some(a), Some(b)], line) = ([a, b], value.place.line) else {
             topology.notes.lose(lost, format!("line {}", value.place.line));
@@ -127,8 +137,8 @@ impl Reader<'_> {
             topology.notes.lose("Links from a node to itself", format!("{a} (line {line})"));
             return Ok(());
         }
-        let properties = self.properties(keys, &mut topology.notes)?;
-        let (up, down) = (properties, properties);
+        let up = self.properties(keys, &format!("{a}--{b}"), &mut topology.notes)?;
+        let down = up.clone();
         topology.links.push(Link { between: [a, b], up, down, ..Link::default() });
         Ok(())
     }
@@ -162,16 +172,17 @@ impl Reader<'_> {
     }
 
     /// `mtu`, and impairments as `containerlab tools netem set` names them.
-    fn properties(&self, keys: &Map, notes: &mut Notes) -> Result<Properties, Mistake> {
+    fn properties(&self, keys: &Map, link: &str, notes: &mut Notes) -> Result<Properties, Mistake> {
         let mut properties = Properties::default();
+        let mut delay = Delay { shape: Shape::Uniform, ..Delay::default() };
         for (key, value) in keys {
             match key.text.as_str() {
                 "type" | "endpoints" => {}
                 "mtu" => properties.mtu = Some(self.mtu(value)?),
                 "delay" | "latency" => {
-                    properties.latency = self.quantity(value, "a time such as 5ms", time)?;
+                    delay.mean = self.quantity(value, "a time such as 5ms", time)?;
                 }
-                "jitter" => properties.jitter = self.quantity(value, "a time such as 1ms", time)?,
+                "jitter" => delay.jitter = self.quantity(value, "a time such as 1ms", time)?,
                 "loss" => properties.loss = self.quantity(value, "a loss in percent", percent)?,
                 "rate" => {
                     let needed = "a rate in kbit/s of more than zero";
@@ -182,7 +193,11 @@ impl Reader<'_> {
                 other => notes.lose("Keys of links", shorten(other)),
             }
         }
-        Ok(properties)
+        delay.note(notes, link);
+        // With a rate, netem sends each packet after the one before.
+        properties.reorders = !delay.jitter.is_zero() && properties.rate.is_none();
+        let Properties { latency, jitter, .. } = delay.properties();
+        Ok(Properties { latency, jitter, ..properties })
     }
 
     fn mtu(&self, value: &Value) -> Result<u32, Mistake> {
@@ -237,17 +252,17 @@ fn percent(text: &str) -> Option<windtunnel_model::Probability> {
 }
 
 fn note_router(notes: &mut Notes, name: &str, kind: &str) {
-    let (text, item) = match kind {
-        "bridge" | "ovs-bridge" => {
-            ("Switches are routers here: each link is a subnet of its own", name.to_owned())
-        }
-        _ => {
-            let text = "Nodes with a network operating system are routers here: they forward by the \
-                        shortest route, and their configuration is not read";
-            (text, format!("{name} ({})", shorten(kind)))
-        }
-    };
-    notes.assume(text, item);
+    let text = "Nodes with a network operating system are routers here: they forward by the \
+                shortest route, and their configuration is not read";
+    notes.assume(text, format!("{name} ({})", shorten(kind)));
+}
+
+/// The keys of a map; of other values none.
+fn keys_of(value: &Value) -> &Map {
+    match &value.kind {
+        Kind::Map(keys) => keys,
+        _ => &[],
+    }
 }
 
 /// What a node's keys would have done.

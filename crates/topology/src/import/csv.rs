@@ -1,7 +1,7 @@
 //! Lists of edges as CSV (RFC 4180), as NetworkX and pandas write them: a header with the names of
 //! the columns, two of which are the ends of an edge; the others are its attributes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use windtunnel_scenario::Mistake;
 
@@ -52,7 +52,23 @@ pub(super) fn read(input: &Input<'_>) -> Result<Graph, Mistake> {
         let offset = row[0].offset;
         graph.edges.push(Edge { ends, directed: false, attributes, offset });
     }
+    direct(&mut graph);
     Ok(graph)
+}
+
+/// A row goes both ways, unless there is one back: then each says one direction.
+fn direct(graph: &mut Graph) {
+    let ends: BTreeSet<[usize; 2]> = graph.edges.iter().map(|edge| edge.ends).collect();
+    let mut noted = BTreeSet::new();
+    for edge in &mut graph.edges {
+        let [from, to] = edge.ends;
+        edge.directed = from != to && ends.contains(&[to, from]);
+        if edge.directed && noted.insert([from.min(to), from.max(to)]) {
+            let name = |end: usize| shorten(&graph.vertices[end].id);
+            let text = "Two rows that name the same ends the other way round are the two directions of one link";
+            graph.assumed.push((text, format!("{}--{}", name(from), name(to))));
+        }
+    }
 }
 
 fn vertex(

@@ -30,31 +30,45 @@ enum Value {
 pub(super) fn looks_like_gml(text: &str) -> bool {
     let lines = text.lines().map(str::trim);
     let first = lines.filter(|line| !line.is_empty() && !line.starts_with('#')).take(50);
+    // A graph may stand inside of YAML, whose keys end with a colon.
+    let is_key =
+        |line: &str| line.split_whitespace().next().is_some_and(|word| word.ends_with(':'));
+    let first = first.take_while(|line| !is_key(line));
     let words: Vec<&str> = first.flat_map(str::split_whitespace).collect();
     words.windows(2).any(|pair| pair[0] == "graph" && pair[1] == "[") || words.contains(&"graph[")
 }
 
 /// Reads a graph.
 pub(super) fn read(input: &Input<'_>) -> Result<Graph, Mistake> {
-    let pairs = Reader { input, at: 0 }.pairs()?;
-    let Some(found) = pairs.into_iter().find(|pair| pair.key == "graph") else {
+    let (graphs, others): (Vec<_>, Vec<_>) =
+        Reader { input, at: 0 }.pairs()?.into_iter().partition(|pair| pair.key == "graph");
+    let mut graphs = graphs.into_iter();
+    let Some(found) = graphs.next() else {
         return Err(input.mistake(0, 1, "there is no `graph [ … ]` in this file"));
     };
     let Value::List(pairs) = found.value else {
         return Err(input.mistake(found.offset, 5, "`graph` must be a list: `graph [ … ]`"));
     };
     let (mut graph, mut index) = (Graph::default(), Index::default());
+    let more = graphs.len();
+    if more > 0 {
+        graph.unread.push(format!("{more} more graphs"));
+    }
+    // Of the program that wrote the file.
+    let others =
+        others.iter().filter(|pair| !["Creator", "Version", "comment"].contains(&&*pair.key));
+    graph.unread.extend(others.map(|pair| format!("`{}`", shorten(&pair.key))));
     let mut edges = Vec::new();
     for pair in pairs {
         match (pair.key.as_str(), pair.value) {
             ("node", Value::List(pairs)) => {
-                let mut attributes = flat(pairs, &mut graph.unread);
+                let mut attributes = flat(pairs, &mut graph);
                 let id = required(input, &mut attributes, "id", "node", pair.offset)?;
                 let vertex = Vertex { id: id.text, attributes };
                 index.add(input, &mut graph, vertex, pair.offset)?;
             }
             ("edge", Value::List(pairs)) => {
-                let mut attributes = flat(pairs, &mut graph.unread);
+                let mut attributes = flat(pairs, &mut graph);
                 let source = required(input, &mut attributes, "source", "edge", pair.offset)?;
                 let target = required(input, &mut attributes, "target", "edge", pair.offset)?;
                 edges.push((source, target, attributes, pair.offset));
@@ -91,19 +105,15 @@ fn required(
 
 /// The scalars of a list by key; of equal keys the first. Inner lists, such as `graphics`, are
 /// drawings.
-fn flat(pairs: Vec<Pair>, unread: &mut Vec<String>) -> Attributes {
+fn flat(pairs: Vec<Pair>, graph: &mut Graph) -> Attributes {
     let mut attributes = Attributes::new();
     for pair in pairs {
         match pair.value {
-            Value::Scalar(value) => {
-                attributes.entry(pair.key).or_insert(value);
+            Value::Scalar(value) if !attributes.contains_key(&pair.key) => {
+                attributes.insert(pair.key, value);
             }
-            Value::List(_) => {
-                let note = format!("the list `{}`", shorten(&pair.key));
-                if !unread.contains(&note) {
-                    unread.push(note);
-                }
-            }
+            Value::Scalar(_) => graph.note_unread(format!("a second `{}`", shorten(&pair.key))),
+            Value::List(_) => graph.note_unread(format!("the list `{}`", shorten(&pair.key))),
         }
     }
     attributes
@@ -133,7 +143,8 @@ impl Reader<'_> {
                 continue;
             }
             let key = self.word();
-            if !key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+            let starts = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+            if !starts || key.ends_with(':') {
                 let message = format!("here a key was expected, not `{}`", shorten(&key));
                 return Err(self.wrong(start, &message));
             }

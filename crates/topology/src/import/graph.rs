@@ -25,6 +25,8 @@ pub(super) struct Graph {
     pub(super) edges: Vec<Edge>,
     /// What the format has and this graph has not, such as hyperedges.
     pub(super) unread: Vec<String>,
+    /// What the format leaves open and the reader chose: a statement, and what it is about.
+    pub(super) assumed: Vec<(&'static str, String)>,
 }
 
 /// A vertex.
@@ -41,6 +43,15 @@ pub(super) struct Edge {
     pub(super) directed: bool,
     pub(super) attributes: Attributes,
     pub(super) offset: usize,
+}
+
+impl Graph {
+    /// Notes what is not read, once.
+    pub(super) fn note_unread(&mut self, what: String) {
+        if !self.unread.contains(&what) {
+            self.unread.push(what);
+        }
+    }
 }
 
 impl Vertex {

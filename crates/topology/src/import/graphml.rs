@@ -42,6 +42,7 @@ pub(super) fn read(input: &Input<'_>) -> Result<Graph, Mistake> {
             "node" => {
                 let id = xml::required(input, node, "id")?.to_owned();
                 let vertex = Vertex { id, attributes: keys.attributes(node, "node") };
+                unread(&mut graph, node, &["id"]);
                 if elements(node).any(|inner| inner.tag_name().name() == "graph") {
                     graph
                         .unread
@@ -66,9 +67,28 @@ pub(super) fn read(input: &Input<'_>) -> Result<Graph, Mistake> {
             None => graph.directed,
         };
         let attributes = keys.attributes(node, "edge");
+        unread(&mut graph, node, &["id", "source", "target", "directed"]);
         graph.edges.push(Edge { ends, directed, attributes, offset: node.range().start });
     }
     Ok(graph)
+}
+
+/// Notes what a node or an edge has beside `data` of texts.
+fn unread(graph: &mut Graph, node: Node<'_, '_>, known: &[&str]) {
+    let of = node.tag_name().name();
+    // Such as `parse.indegree`: what a parser may allocate for.
+    let attributes = node.attributes().map(|attribute| attribute.name());
+    for name in attributes.filter(|name| !known.contains(name) && !name.starts_with("parse.")) {
+        graph.note_unread(format!("`{}` of <{of}>", shorten(name)));
+    }
+    for inner in elements(node) {
+        match inner.tag_name().name() {
+            "data" if elements(inner).next().is_none() => {}
+            "data" => graph.note_unread(format!("elements in <data> of <{of}>")),
+            "desc" | "graph" => {}
+            other => graph.note_unread(format!("<{}> of <{of}>", shorten(other))),
+        }
+    }
 }
 
 fn keys(input: &Input<'_>, root: Node<'_, '_>) -> Result<Keys, Mistake> {

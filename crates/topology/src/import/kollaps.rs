@@ -1,24 +1,26 @@
 //! Kollaps' experiments (Gouveia et al., EuroSys 2020): services, bridges, links, and a schedule.
 
+mod link;
 mod schedule;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use roxmltree::Node as Element;
-use windtunnel_model::{Probability, Rate, Span};
 use windtunnel_scenario::Mistake;
 
+use super::Options;
 use super::input::{Input, shorten};
 use super::names::{self, Namer};
 use super::xml::{self, elements};
-use super::{Options, decimal};
-use crate::topology::{Link, Node, Properties, Router, Topology};
+use crate::topology::{Link, Node, Router, Topology};
+use link::Known;
 
-/// Attributes that are understood, by element.
-const SERVICE: [&str; 9] =
-    ["name", "image", "command", "replicas", "share", "reuse", "supervisor", "port", "activepaths"];
-const LINK: [&str; 8] =
-    ["origin", "dest", "latency", "jitter", "drop", "upload", "download", "network"];
+/// Attributes of services that are understood.
+const SERVICE: [&str; 7] = ["name", "image", "command", "replicas", "share", "reuse", "supervisor"];
+/// Attributes that change nothing that a packet would notice: names for Docker, the dashboard's
+/// port, and what keeps Kollaps' own work small.
+const DESCRIPTIONS: [&str; 6] =
+    ["boot", "network", "port", "activepaths", "pool_period", "max_age"];
 
 /// A service or bridge: its name in the scenario, and how many there are.
 #[derive(Debug, Clone)]
@@ -30,14 +32,6 @@ struct Vertex {
     replicas: u32,
     /// Whether its replicas share each of its links.
     shared: bool,
-}
-
-/// A link of the file: the links of the scenario that came of it, and which way it was written.
-#[derive(Debug, Clone)]
-struct Known {
-    names: Vec<String>,
-    origin: String,
-    dest: String,
 }
 
 /// The experiment while it is read.
@@ -68,6 +62,8 @@ pub(super) fn convert(input: &Input<'_>, options: &Options) -> Result<Topology, 
     let section = |name: &'static str| {
         elements(root).filter(move |node| node.tag_name().name() == name).flat_map(elements)
     };
+    experiment.known_only(root, &[], "the experiment");
+    experiment.configuration(section("config"));
     let events: Vec<_> = section("dynamic").collect();
     let links: Vec<_> = section("links").collect();
     for service in section("services") {
@@ -76,12 +72,10 @@ pub(super) fn convert(input: &Input<'_>, options: &Options) -> Result<Topology, 
     for bridge in section("bridges") {
         experiment.bridge(bridge)?;
     }
-    for link in links {
-        experiment.link(link)?;
-    }
+    experiment.links(&links)?;
     for other in elements(root) {
         let name = other.tag_name().name();
-        if !["services", "bridges", "links", "dynamic"].contains(&name) {
+        if !["config", "services", "bridges", "links", "dynamic"].contains(&name) {
             experiment
                 .topology
                 .notes
@@ -93,6 +87,22 @@ pub(super) fn convert(input: &Input<'_>, options: &Options) -> Result<Topology, 
 }
 
 impl Experiment<'_> {
+    /// Kollaps' paths have the fewest hops, unless its configuration says otherwise.
+    fn configuration<'d, 'i: 'd>(&mut self, properties: impl Iterator<Item = Element<'d, 'i>>) {
+        let mut metric = "hop".to_owned();
+        for property in properties {
+            self.known_only(property, &["shortest_path"], "the configuration");
+            let asked = property.attribute("shortest_path").map(str::to_owned);
+            metric = asked.unwrap_or(metric);
+        }
+        self.topology.fewest_hops = metric != "latency";
+        if self.topology.fewest_hops {
+            let text = "Paths have the fewest hops, as Kollaps' own where its configuration does not say \
+                        `shortest_path=\"latency\"`";
+            self.topology.notes.assume(text, "");
+        }
+    }
+
     fn service(
         &mut self,
         element: Element<'_, '_>,
@@ -105,10 +115,7 @@ impl Experiment<'_> {
             self.topology.notes.lose("Supervisors, such as the dashboard", shorten(label));
             return Ok(());
         }
-        let ends_here = |link: &&Element<'_, '_>| {
-            ["origin", "dest"].iter().any(|end| link.attribute(*end).map(str::trim) == Some(label))
-        };
-        let links = links.iter().filter(ends_here).count();
+        let links = neighbours(label, links);
         let needed = "a number of replicas from 1 to 10000";
         let count =
             |text: &str| text.trim().parse().ok().filter(|count| (1..=10_000).contains(count));
@@ -156,85 +163,15 @@ impl Experiment<'_> {
 
     fn bridge(&mut self, element: Element<'_, '_>) -> Result<(), Mistake> {
         let label = xml::required(self.input, element, "name")?;
+        self.known_only(element, &["name"], "bridges");
         self.unknown_before(element, label)?;
         let name = self.namer.take(label, "bridge");
         let vertex = Vertex { name: name.clone(), node: None, replicas: 1, shared: false };
         self.vertices.insert(label.to_owned(), vertex);
-        self.topology.access.insert(name.clone(), [Properties::default(); 2]);
+        self.topology.access.insert(name.clone(), Default::default());
         let comment = names::comment(label, &name);
         self.topology.routers.push(Router { name, comment });
         Ok(())
-    }
-
-    fn link(&mut self, element: Element<'_, '_>) -> Result<(), Mistake> {
-        self.known_only(element, &LINK, "links");
-        let end = |name| self.end(element, name);
-        let (Some(origin), Some(dest)) = (end("origin")?, end("dest")?) else {
-            self.topology.notes.lose("Links of supervisors", "");
-            return Ok(());
-        };
-        if origin.name == dest.name {
-            return Err(xml::mistake(self.input, element, "this link joins a service to itself"));
-        }
-        let base = self.properties(element)?;
-        let Some(up) = rate(self.input, element, "upload")? else {
-            return Err(xml::mistake(self.input, element, "this link has no `upload`"));
-        };
-        let both = format!("{}--{}", origin.name, dest.name);
-        let down = rate(self.input, element, "download")?;
-        if down.is_none() {
-            let text = "Links without `download` go one way only: they go both ways with the same properties";
-            self.topology.notes.lose(text, both.clone());
-        }
-        let up = Properties { rate: Some(up), ..base };
-        let down = Properties { rate: down.or(up.rate), ..base };
-        let (first, second) = (self.meeting(&origin, up, down), self.meeting(&dest, down, up));
-        let names = self.join(&both, &first, &second, up, down);
-        let label = |end| element.attribute(end).unwrap_or("").trim().to_owned();
-        self.links.push(Known { names, origin: label("origin"), dest: label("dest") });
-        Ok(())
-    }
-
-    /// Where a link begins: a service whose replicas share it has a router in front of them.
-    fn meeting(&mut self, vertex: &Vertex, out: Properties, back: Properties) -> Vertex {
-        if !vertex.shared {
-            return vertex.clone();
-        }
-        let name = self.namer.take(&format!("{}-shared", vertex.name), "shared");
-        self.topology.routers.push(Router { name: name.clone(), comment: None });
-        let only_rate =
-            |properties: Properties| Properties { rate: properties.rate, ..Properties::default() };
-        let between = [vertex.name.clone(), name.clone()];
-        let (up, down) = (only_rate(out), only_rate(back));
-        self.topology.links.push(Link { between, up, down, ..Link::default() });
-        Vertex { name, node: None, replicas: 1, shared: false }
-    }
-
-    /// One link, or one for each pair of replicas of two services. Their names.
-    fn join(
-        &mut self,
-        label: &str,
-        a: &Vertex,
-        b: &Vertex,
-        up: Properties,
-        down: Properties,
-    ) -> Vec<String> {
-        let firsts = match a.replicas > 1 && b.replicas > 1 {
-            true => (1..=a.replicas).map(|member| format!("{}-{member}", a.name)).collect(),
-            false => vec![a.name.clone()],
-        };
-        let members = if firsts.len() > 1 { b.replicas } else { a.replicas.max(b.replicas) };
-        let mut names = Vec::new();
-        for first in firsts {
-            let name = match members {
-                1 => self.link_names.take(label, "link"),
-                members => self.link_names.take_group(label, "link", members),
-            };
-            names.push(name.clone());
-            let between = [first, b.name.clone()];
-            self.topology.links.push(Link { between, name: Some(name), up, down, comment: None });
-        }
-        names
     }
 
     /// The vertex that a link names; `None` for a supervisor.
@@ -253,15 +190,6 @@ impl Experiment<'_> {
         Err(xml::mistake(self.input, element, message))
     }
 
-    fn properties(&self, element: Element<'_, '_>) -> Result<Properties, Mistake> {
-        let Some(latency) = time(self.input, element, "latency")? else {
-            return Err(xml::mistake(self.input, element, "this link has no `latency`"));
-        };
-        let jitter = time(self.input, element, "jitter")?.unwrap_or_default();
-        let loss = loss(self.input, element)?.unwrap_or_default();
-        Ok(Properties { latency, jitter, loss, ..Properties::default() })
-    }
-
     fn unknown_before(&self, element: Element<'_, '_>, label: &str) -> Result<(), Mistake> {
         match self.vertices.contains_key(label) {
             true => {
@@ -275,22 +203,23 @@ impl Experiment<'_> {
     /// Attributes that are not understood are reported.
     fn known_only(&mut self, element: Element<'_, '_>, known: &[&str], of: &str) {
         for attribute in element.attributes().filter(|a| !known.contains(&a.name())) {
+            let name = shorten(attribute.name());
+            if DESCRIPTIONS.contains(&attribute.name()) {
+                self.topology.notes.leave_out_once("Attributes", name);
+                continue;
+            }
             let text = format!("Attributes of {of} whose meaning is not known");
-            self.topology.notes.lose(&text, shorten(attribute.name()));
+            self.topology.notes.lose_once(&text, name);
         }
     }
 }
 
-/// A time in ms.
-fn time(input: &Input<'_>, element: Element<'_, '_>, name: &str) -> Result<Option<Span>, Mistake> {
-    xml::value(input, element, name, "a time in ms", |text| decimal::time(text, Some(1_000_000)))
-}
-
-fn rate(input: &Input<'_>, element: Element<'_, '_>, name: &str) -> Result<Option<Rate>, Mistake> {
-    let needed = "a rate of more than zero, such as 10Mbps";
-    xml::value(input, element, name, needed, |text| decimal::rate(text, Some(1)))
-}
-
-fn loss(input: &Input<'_>, element: Element<'_, '_>) -> Result<Option<Probability>, Mistake> {
-    xml::value(input, element, "drop", "a probability from 0 to 1", decimal::probability)
+/// With how many others links join the service or bridge of this name.
+fn neighbours(label: &str, links: &[Element<'_, '_>]) -> usize {
+    let other = |link: &Element<'_, '_>| {
+        let [origin, dest] = ["origin", "dest"].map(|end| link.attribute(end).map(str::trim));
+        let other = if origin == Some(label) { dest } else { origin };
+        (origin == Some(label) || dest == Some(label)).then(|| other.map(str::to_owned))
+    };
+    links.iter().filter_map(other).collect::<BTreeSet<_>>().len()
 }

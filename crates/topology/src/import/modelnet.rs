@@ -9,14 +9,15 @@ use windtunnel_scenario::Mistake;
 
 use super::input::{Input, shorten};
 use super::names::Namer;
-use super::pair::{OneWay, pair};
+use super::pair::{Directed, pair};
 use super::xml::{self, elements};
 use super::{Options, decimal};
 use crate::topology::{Link, Node, Properties, Router, Topology};
 
-/// Attributes of edges and specs that are understood.
-const CARRIED: [&str; 9] = [
+/// Attributes of vertices, edges and specs that are understood.
+const CARRIED: [&str; 10] = [
     "int_idx",
+    "role",
     "int_src",
     "int_dst",
     "specs",
@@ -63,7 +64,7 @@ pub(super) fn convert(input: &Input<'_>, _: &Options) -> Result<Topology, Mistak
                 .lose("Parts of the file that are not read", format!("<{}>", shorten(name)));
         }
     }
-    let mut vertices = vertices(input, section("vertices"))?;
+    let mut vertices = vertices(input, section("vertices"), &mut topology)?;
     let mut specs = BTreeMap::new();
     for element in section("specs") {
         specs.insert(element.tag_name().name().to_owned(), read(input, element)?);
@@ -84,7 +85,7 @@ pub(super) fn convert(input: &Input<'_>, _: &Options) -> Result<Topology, Mistak
         let mut end = |index| vertices.end(index, &mut topology);
         let (from, to) = (end(source), end(target));
         note_unread(element, &mut topology);
-        edges.push(OneWay { from, to, properties });
+        edges.push(Directed::one_way([from, to], properties));
     }
     links(&mut vertices, edges, &mut topology);
     Ok(topology)
@@ -93,6 +94,7 @@ pub(super) fn convert(input: &Input<'_>, _: &Options) -> Result<Topology, Mistak
 fn vertices<'d, 'i: 'd>(
     input: &Input<'_>,
     elements: impl Iterator<Item = Element<'d, 'i>>,
+    topology: &mut Topology,
 ) -> Result<Vertices, Mistake> {
     let mut vertices = Vertices {
         names: Vec::new(),
@@ -117,6 +119,7 @@ fn vertices<'d, 'i: 'd>(
             return Err(xml::mistake(input, element, message));
         }
         vertices.add(index, if is_node { "n" } else { "g" }, is_node);
+        note_unread(element, topology);
     }
     Ok(vertices)
 }
@@ -177,15 +180,14 @@ fn properties(
     };
     Ok(Properties {
         latency: own.latency.or(common.latency).unwrap_or_default(),
-        jitter: Span::ZERO,
         loss: own.loss.or(common.loss).unwrap_or_default(),
         rate: own.rate.or(common.rate),
         queue: own.queue.or(common.queue).map(|packets| QueueLimit::Packets(Packets(packets))),
-        mtu: None,
+        ..Properties::default()
     })
 }
 
-fn links(vertices: &mut Vertices, edges: Vec<OneWay>, topology: &mut Topology) {
+fn links(vertices: &mut Vertices, edges: Vec<Directed<Properties>>, topology: &mut Topology) {
     let paired = pair(edges);
     let mut degrees = vec![0_usize; vertices.names.len()];
     for end in paired.iter().flat_map(|paired| paired.ends) {
@@ -199,7 +201,8 @@ fn links(vertices: &mut Vertices, edges: Vec<OneWay>, topology: &mut Topology) {
             let text = "These edges have none back: they go both ways with the same properties";
             topology.notes.assume(text, between.join("--"));
         }
-        let (up, down) = (paired.up, paired.down.unwrap_or(paired.up));
+        let down = paired.down.unwrap_or_else(|| paired.up.clone());
+        let up = paired.up;
         topology.links.push(Link { between, up, down, ..Link::default() });
     }
     topology.links.append(&mut own);
@@ -212,7 +215,7 @@ fn place(vertices: &mut Vertices, degrees: &[usize], topology: &mut Topology) ->
     let mut meetings = vertices.names.clone();
     for (at, name) in vertices.names.iter().enumerate() {
         if !vertices.virtual_nodes[at] {
-            topology.access.insert(name.clone(), [Properties::default(); 2]);
+            topology.access.insert(name.clone(), Default::default());
             topology.routers.push(Router { name: name.clone(), comment: None });
             continue;
         }
@@ -234,19 +237,10 @@ fn place(vertices: &mut Vertices, degrees: &[usize], topology: &mut Topology) ->
 fn note_unread(element: Element<'_, '_>, topology: &mut Topology) {
     for attribute in element.attributes().filter(|a| !CARRIED.contains(&a.name())) {
         let name = attribute.name();
-        let (text, notes) = match name {
-            // The length of a cable: the delay is given separately.
-            "int_len" => ("Attributes", &mut topology.notes.left_out),
-            _ => ("Attributes whose meaning is not known", &mut topology.notes.lost),
-        };
-        let known = notes
-            .iter()
-            .any(|note| note.text == text && note.items.iter().any(|item| item == name));
-        if !known {
-            match name {
-                "int_len" => topology.notes.leave_out(text, name),
-                _ => topology.notes.lose(text, shorten(name)),
-            }
+        match name {
+            // The length of a cable: the delay is given separately. The number of a virtual node.
+            "int_len" | "int_vn" => topology.notes.leave_out_once("Attributes", name),
+            _ => topology.notes.lose_once("Attributes whose meaning is not known", shorten(name)),
         }
     }
 }

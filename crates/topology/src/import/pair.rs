@@ -1,52 +1,68 @@
-//! Edges that go one way, joined to links that go both ways.
+//! Edges of a file, joined to links that go both ways. All importers of edges use this one.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::topology::{Link, Properties, Topology};
 
-/// An edge from one vertex to another.
+/// An edge from one vertex to another, as the file has it.
 #[derive(Debug, Clone)]
-pub(super) struct OneWay {
+pub(super) struct Directed<T> {
     pub(super) from: usize,
     pub(super) to: usize,
-    pub(super) properties: Properties,
+    /// What it says of its way.
+    pub(super) out: T,
+    /// What it says of the way back itself; `None`: it goes one way only.
+    pub(super) back: Option<T>,
 }
 
-/// A link made of an edge and, if there was one, of the edge back.
+/// A link made of an edge that goes both ways, or of one and, if there was one, the edge back.
 #[derive(Debug, Clone)]
-pub(super) struct Paired {
+pub(super) struct Paired<T> {
     pub(super) ends: [usize; 2],
-    pub(super) up: Properties,
-    pub(super) down: Option<Properties>,
+    pub(super) up: T,
+    pub(super) down: Option<T>,
 }
 
-/// Joins each edge with the first edge back that is not joined yet, in the order of the file.
-pub(super) fn pair(edges: Vec<OneWay>) -> Vec<Paired> {
-    let mut links: Vec<Paired> = Vec::new();
+impl<T: Clone> Directed<T> {
+    /// An edge that is the same both ways.
+    pub(super) fn both_ways([from, to]: [usize; 2], out: T) -> Self {
+        Directed { from, to, back: Some(out.clone()), out }
+    }
+
+    /// An edge that goes one way only.
+    pub(super) fn one_way([from, to]: [usize; 2], out: T) -> Self {
+        Directed { from, to, out, back: None }
+    }
+}
+
+/// Joins each edge that goes one way with the first one back that is not joined yet, in the order
+/// of the file.
+pub(super) fn pair<T>(edges: Vec<Directed<T>>) -> Vec<Paired<T>> {
+    let mut links: Vec<Paired<T>> = Vec::new();
     let mut lonely: BTreeMap<(usize, usize), VecDeque<usize>> = BTreeMap::new();
-    for edge in edges {
-        let back = lonely.get_mut(&(edge.to, edge.from)).and_then(VecDeque::pop_front);
-        match back {
-            Some(link) => links[link].down = Some(edge.properties),
-            None => {
-                lonely.entry((edge.from, edge.to)).or_default().push_back(links.len());
-                let ends = [edge.from, edge.to];
-                links.push(Paired { ends, up: edge.properties, down: None });
+    for Directed { from, to, out, back } in edges {
+        if back.is_none() {
+            let first = lonely.get_mut(&(to, from)).and_then(VecDeque::pop_front);
+            if let Some(first) = first {
+                links[first].down = Some(out);
+                continue;
             }
+            lonely.entry((from, to)).or_default().push_back(links.len());
         }
+        links.push(Paired { ends: [from, to], up: out, down: back });
     }
     links
 }
 
 /// Adds links between routers for edges; one without an edge back goes both ways alike, noted as
 /// `lonely`.
-pub(super) fn connect(topology: &mut Topology, edges: Vec<OneWay>, lonely: &str) {
-    for paired in pair(edges) {
-        let between = paired.ends.map(|end| topology.routers[end].name.clone());
-        if paired.down.is_none() {
+pub(super) fn connect(topology: &mut Topology, edges: Vec<Directed<Properties>>, lonely: &str) {
+    for Paired { ends, up, down } in pair(edges) {
+        let between = ends.map(|end| topology.routers[end].name.clone());
+        if down.is_none() {
             topology.notes.lose(lonely, between.join("--"));
         }
-        let (up, down) = (paired.up, paired.down.unwrap_or(paired.up));
+        let down = down.unwrap_or_else(|| up.clone());
         topology.links.push(Link { between, up, down, ..Link::default() });
     }
 }
@@ -57,9 +73,16 @@ mod tests {
 
     #[test]
     fn parallel_edges_are_joined_in_their_order_and_one_stays_alone() {
-        let edge = |from, to| OneWay { from, to, properties: Properties::default() };
-        let links = pair(vec![edge(1, 2), edge(1, 2), edge(2, 1), edge(3, 1)]);
-        let seen: Vec<_> = links.iter().map(|link| (link.ends, link.down.is_some())).collect();
-        assert_eq!(seen, [([1, 2], true), ([1, 2], false), ([3, 1], false)]);
+        let edges = [([1, 2], 'a'), ([1, 2], 'b'), ([2, 1], 'c'), ([3, 1], 'd')];
+        let links = pair(edges.map(|(ends, out)| Directed::one_way(ends, out)).to_vec());
+        let seen: Vec<_> = links.iter().map(|link| (link.ends, link.up, link.down)).collect();
+        assert_eq!(seen, [([1, 2], 'a', Some('c')), ([1, 2], 'b', None), ([3, 1], 'd', None)]);
+    }
+
+    #[test]
+    fn an_edge_that_goes_both_ways_is_joined_with_no_other() {
+        let edges = vec![Directed::both_ways([1, 2], 'a'), Directed::one_way([2, 1], 'b')];
+        let seen: Vec<_> = pair(edges).iter().map(|link| (link.ends, link.up, link.down)).collect();
+        assert_eq!(seen, [([1, 2], 'a', Some('a')), ([2, 1], 'b', None)]);
     }
 }

@@ -1,18 +1,22 @@
 //! Network graphs of Shadow: places where hosts are, and what lies between them.
 
-use windtunnel_model::{Probability, Rate, Span};
+use std::collections::BTreeSet;
+
+use windtunnel_model::{Probability, Rate};
 use windtunnel_scenario::Mistake;
 
+use super::delay::{Delay, Shape};
 use super::graph::{Attribute, Attributes, Edge, Graph};
 use super::input::{Input, shorten};
 use super::names::{self, Namer};
-use super::pair::{OneWay, connect};
+use super::pair::{Directed, connect};
 use super::{Options, decimal};
-use crate::topology::{Link, Properties, Router, Topology};
+use crate::topology::{Notes, Properties, Router, Topology};
 
-/// Attributes of nodes and edges that are understood.
-const CARRIED: [&str; 7] =
-    ["host_bandwidth_up", "host_bandwidth_down", "latency", "jitter", "packet_loss", "label", "id"];
+/// Attributes of nodes that are understood.
+const OF_NODES: [&str; 4] = ["host_bandwidth_up", "host_bandwidth_down", "label", "id"];
+/// Attributes of edges that are understood.
+const OF_EDGES: [&str; 5] = ["latency", "jitter", "packet_loss", "label", "id"];
 /// Attributes that describe.
 const DESCRIPTIONS: [&str; 5] = ["country_code", "city_code", "type", "asn", "geocode"];
 
@@ -65,25 +69,20 @@ fn links(
     options: &Options,
     topology: &mut Topology,
 ) -> Result<(), Mistake> {
-    let mut directed = Vec::new();
+    let mut edges = Vec::new();
     for edge in &graph.edges {
-        let properties = properties(input, edge)?;
-        if !properties.jitter.is_zero() {
-            let text = "Jitter is uniform from zero to the file's value; Shadow itself ignores it";
-            topology.notes.assume(text, "");
-        }
         let names = edge.ends.map(|end| topology.routers[end].name.clone());
+        let properties = properties(input, edge, &names.join("--"), &mut topology.notes)?;
         if edge.ends[0] == edge.ends[1] {
-            within(graph, options, &names[0], properties, topology);
+            within(graph, options, &names[0], &properties, topology);
         } else if edge.directed {
-            directed.push(OneWay { from: edge.ends[0], to: edge.ends[1], properties });
+            edges.push(Directed::one_way(edge.ends, properties));
         } else {
-            let (up, down) = (properties, properties);
-            topology.links.push(Link { between: names, up, down, ..Link::default() });
+            edges.push(Directed::both_ways(edge.ends, properties));
         }
     }
     let lonely = "Edges that go one way only: they go both ways with the same properties";
-    connect(topology, directed, lonely);
+    connect(topology, edges, lonely);
     Ok(())
 }
 
@@ -93,12 +92,12 @@ fn within(
     graph: &Graph,
     options: &Options,
     name: &str,
-    properties: Properties,
+    properties: &Properties,
     topology: &mut Topology,
 ) {
     if graph.vertices.len() == 1 {
         if let Some([up, _]) = topology.access.get_mut(name) {
-            *up = Properties { rate: up.rate, ..properties };
+            *up = Properties { rate: up.rate, ..properties.clone() };
         }
         let text = "What lies between two hosts is on the way from each host into the router, so that it counts \
                     once for each packet";
@@ -112,7 +111,12 @@ fn within(
     }
 }
 
-fn properties(input: &Input<'_>, edge: &Edge) -> Result<Properties, Mistake> {
+fn properties(
+    input: &Input<'_>,
+    edge: &Edge,
+    name: &str,
+    notes: &mut Notes,
+) -> Result<Properties, Mistake> {
     let time = |key: &str| match edge.attributes.get(key) {
         Some(text) => {
             let needed = "a time with a unit such as \"50 ms\"";
@@ -120,7 +124,7 @@ fn properties(input: &Input<'_>, edge: &Edge) -> Result<Properties, Mistake> {
         }
         None => Ok(None),
     };
-    let Some(latency) = time("latency")? else {
+    let Some(mean) = time("latency")? else {
         return Err(input.mistake(edge.offset, 4, "this edge has no `latency`"));
     };
     let loss = match edge.attributes.get("packet_loss") {
@@ -128,8 +132,12 @@ fn properties(input: &Input<'_>, edge: &Edge) -> Result<Properties, Mistake> {
             .ok_or_else(|| wrong(input, "packet_loss", text, "a probability from 0 to 1"))?,
         None => Probability::NEVER,
     };
-    let jitter: Span = time("jitter")?.unwrap_or_default();
-    Ok(Properties { latency, jitter, loss, ..Properties::default() })
+    let delay = Delay { mean, jitter: time("jitter")?.unwrap_or_default(), shape: Shape::Uniform };
+    if !delay.jitter.is_zero() {
+        notes.assume("Jitter is carried over, and Shadow itself ignores it", "");
+    }
+    delay.note(notes, name);
+    Ok(Properties { loss, ..delay.properties() })
 }
 
 fn bandwidth(input: &Input<'_>, key: &str, text: &Attribute) -> Result<Rate, Mistake> {
@@ -143,13 +151,15 @@ fn wrong(input: &Input<'_>, key: &str, text: &Attribute, needed: &str) -> Mistak
 }
 
 fn unread(graph: &Graph, topology: &mut Topology) {
-    let vertices = graph.vertices.iter().map(|vertex| &vertex.attributes);
-    let all = vertices.chain(graph.edges.iter().map(|edge| &edge.attributes));
-    let mut keys: Vec<&str> =
-        all.flat_map(|attributes| attributes.keys().map(String::as_str)).collect();
-    keys.sort_unstable();
-    keys.dedup();
-    for key in keys.into_iter().filter(|key| !CARRIED.contains(key)) {
+    let vertices = graph.vertices.iter().flat_map(|vertex| vertex.attributes.keys());
+    let edges = graph.edges.iter().flat_map(|edge| edge.attributes.keys());
+    let vertices = vertices.map(String::as_str).filter(|key| !OF_NODES.contains(key));
+    let edges = edges.map(String::as_str).filter(|key| !OF_EDGES.contains(key));
+    let keys: BTreeSet<&str> = vertices.chain(edges).collect();
+    for key in graph.attributes.keys() {
+        topology.notes.leave_out("Attributes of the whole graph", shorten(key));
+    }
+    for key in keys {
         match DESCRIPTIONS.contains(&key) {
             true => topology.notes.leave_out("Attributes", shorten(key)),
             false if key == "ip_address" => {

@@ -10,9 +10,9 @@ use super::geography::Coordinates;
 use super::graph::{Edge, Graph, Vertex};
 use super::input::{Input, shorten};
 use super::names::{self, Namer};
-use super::pair::{OneWay, connect};
+use super::pair::{Directed, connect};
 use super::{Options, decimal, units};
-use crate::topology::{Link, Notes, Properties, Router, Topology};
+use crate::topology::{Notes, Properties, Router, Topology};
 
 /// Attributes that describe and change nothing that a packet would notice.
 const DESCRIPTIONS: [&str; 20] = [
@@ -37,17 +37,8 @@ const DESCRIPTIONS: [&str; 20] = [
     "asn",
     "Network",
 ];
-/// Attributes that are carried.
-const CARRIED: [&str; 8] = [
-    "label",
-    "Latitude",
-    "Longitude",
-    "LinkSpeed",
-    "LinkSpeedRaw",
-    "LinkSpeedUnits",
-    "latency",
-    "delay",
-];
+/// Attributes of vertices that are carried.
+const CARRIED: [&str; 3] = ["label", "Latitude", "Longitude"];
 /// Of attributes that would be rates or latencies.
 const NO_UNIT: &str = "Numbers without a unit that is known: write it behind the number or into the attribute's \
                        name, as in `bandwidth_mbps`";
@@ -81,7 +72,7 @@ pub(super) fn convert(
         let name = namer.take(vertex.label(), kind);
         places.push(coordinates(input, vertex)?);
         if !hyperedge {
-            topology.access.insert(name.clone(), [Properties::default(); 2]);
+            topology.access.insert(name.clone(), Default::default());
         }
         let comment = names::comment(vertex.label(), &name);
         topology.routers.push(Router { name, comment });
@@ -92,6 +83,9 @@ pub(super) fn convert(
     );
     let edges = Edges { input, graph, places: &places, default: options.latency };
     let read = edges.links(&mut topology)?;
+    for (text, item) in &graph.assumed {
+        topology.notes.assume(text, item.clone());
+    }
     unread(graph, &read, &mut topology.notes);
     Ok(topology)
 }
@@ -117,8 +111,7 @@ fn coordinates(input: &Input<'_>, vertex: &Vertex) -> Result<Option<Coordinates>
     }
 }
 
-/// Attributes of edges that were read though their names are not fixed, by the position of the
-/// edge.
+/// Attributes of edges that were read, by the position of the edge.
 type Read<'a> = BTreeSet<(usize, &'a str)>;
 
 /// What is needed to make links of edges.
@@ -130,9 +123,9 @@ struct Edges<'a> {
 }
 
 impl<'a> Edges<'a> {
-    /// Returns the attributes with names that are not fixed and that were read: by edge.
+    /// Returns the attributes that were read, by edge.
     fn links(&self, topology: &mut Topology) -> Result<Read<'a>, Mistake> {
-        let mut directed = Vec::new();
+        let mut edges = Vec::new();
         let (mut computed, mut unrated) = (0_usize, Vec::new());
         let mut read = BTreeSet::new();
         for (at, edge) in self.graph.edges.iter().enumerate() {
@@ -153,15 +146,14 @@ impl<'a> Edges<'a> {
                 unrated.push(both);
             }
             let properties = Properties { latency, rate, ..Properties::default() };
-            if edge.directed {
-                directed.push(OneWay { from: edge.ends[0], to: edge.ends[1], properties });
-            } else {
-                let (up, down) = (properties, properties);
-                topology.links.push(Link { between: names, up, down, ..Link::default() });
-            }
+            edges.push(match edge.directed {
+                true => Directed::one_way(edge.ends, properties),
+                false => Directed::both_ways(edge.ends, properties),
+            });
         }
+        let all = edges.len();
         let lonely = "Links that go one way only: they go both ways with the same properties";
-        connect(topology, directed, lonely);
+        connect(topology, edges, lonely);
         if computed > 0 {
             let text = format!(
                 "The latency of {computed} of {} links is the time of light over the great circle \
@@ -170,7 +162,7 @@ impl<'a> Edges<'a> {
             );
             topology.notes.assume(&text, "");
         }
-        if unrated.len() == topology.links.len() && !unrated.is_empty() {
+        if unrated.len() == all && !unrated.is_empty() {
             topology.notes.assume("No link has a rate in the file: they are without limit", "");
         } else {
             for both in unrated {
@@ -196,8 +188,12 @@ impl<'a> Edges<'a> {
             keys.push(found.key);
             return Ok((found.value, false));
         }
-        let given = ["latency", "delay"].iter().find_map(|key| edge.attributes.get(*key));
-        if let Some(given) = given.filter(|given| !given.text.trim().is_empty()) {
+        let given = ["latency", "delay"].into_iter().find_map(|key| {
+            let given = edge.attributes.get(key).filter(|given| !given.text.trim().is_empty());
+            given.map(|given| (key, given))
+        });
+        if let Some((key, given)) = given {
+            keys.push(key);
             if given.text.trim().parse::<f64>().is_ok() {
                 notes.assume("A latency without a unit is in milliseconds", "");
             }
@@ -231,6 +227,8 @@ impl<'a> Edges<'a> {
             let attribute = edge.attributes.get(key).map(|attribute| attribute.text.trim());
             attribute.filter(|text| !text.is_empty())
         };
+        // Of one speed that is written three times, or of none that can be read, which is noted.
+        keys.extend(["LinkSpeed", "LinkSpeedRaw", "LinkSpeedUnits"]);
         let raw = text("LinkSpeedRaw").and_then(|text| decimal::rate(text, Some(1)));
         if raw.is_some() {
             return raw;
@@ -264,8 +262,10 @@ fn unread(graph: &Graph, read: &Read<'_>, notes: &mut Notes) {
     let edges = (0..).zip(&graph.edges).map(|(at, e)| ("edge", at, &e.attributes));
     for (of, at, attributes) in vertices.chain(edges) {
         for (key, attribute) in attributes {
-            let carried =
-                CARRIED.contains(&key.as_str()) || of == "edge" && read.contains(&(at, key));
+            let carried = match of {
+                "edge" => read.contains(&(at, key)),
+                _ => CARRIED.contains(&key.as_str()),
+            };
             if !carried && !attribute.text.trim().is_empty() {
                 *counts.entry((of, key)).or_default() += 1;
             }
@@ -276,6 +276,9 @@ fn unread(graph: &Graph, read: &Read<'_>, notes: &mut Notes) {
         let item = format!("{} ({count} {of}{plural})", shorten(key));
         if DESCRIPTIONS.contains(&key) || of == "edge" && units::names_unit(key) {
             notes.leave_out("Attributes", item);
+        } else if of == "edge" && second(graph, key, read) {
+            let text = "Rates and latencies of edges for which another attribute was read";
+            notes.lose(text, item);
         } else if of == "edge" && units::names_quantity(key) {
             notes.lose(NO_UNIT, item);
         } else {
@@ -288,4 +291,16 @@ fn unread(graph: &Graph, read: &Read<'_>, notes: &mut Notes) {
     for what in &graph.unread {
         notes.lose("Parts of the file that are not read", what.clone());
     }
+}
+
+/// Whether an attribute has a unit, so that it was not read because another one came before it.
+fn second(graph: &Graph, key: &str, read: &Read<'_>) -> bool {
+    (0..).zip(&graph.edges).any(|(at, edge)| {
+        let only = edge.attributes.get_key_value(key).filter(|_| !read.contains(&(at, key)));
+        let only = only.map(|(key, attribute)| [(key.clone(), attribute.clone())].into());
+        only.is_some_and(|only| {
+            units::rate(&only, &graph.attributes).is_some()
+                || units::latency(&only, &graph.attributes).is_some()
+        })
+    })
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use windtunnel_model::profile::{Distribution, Loss};
+use windtunnel_model::profile::Loss;
 use windtunnel_model::{LinkProfile, Plan};
 use windtunnel_scenario::Source;
 use windtunnel_topology::{Link, Properties, Topology};
@@ -70,9 +70,9 @@ fn assert_links(topology: &Topology, plan: &Plan, groups: &BTreeMap<&str, Vec<St
 
 fn assert_profiles(link: &Link, profiles: &[LinkProfile; 2]) {
     for (said, profile) in [&link.up, &link.down].into_iter().zip(profiles) {
-        let Properties { latency, jitter, loss, rate, queue, mtu } = said;
-        assert_eq!((profile.latency, profile.jitter.spread), (*latency, *jitter), "{link:?}");
-        assert_eq!(profile.jitter.distribution, Distribution::Uniform);
+        let Properties { latency, jitter, reorders, loss, rate, queue, mtu } = said;
+        assert_eq!((profile.latency, &profile.jitter), (*latency, jitter), "{link:?}");
+        assert_eq!(profile.reorder.by_jitter, *reorders, "{link:?}");
         let lost = match loss.is_never() {
             true => Loss::None,
             false => Loss::Independent(*loss),

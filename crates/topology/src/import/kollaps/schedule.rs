@@ -3,13 +3,21 @@
 use std::collections::BTreeSet;
 
 use roxmltree::Node as Element;
-use windtunnel_model::Span;
+use windtunnel_model::{Probability, Rate, Span};
 use windtunnel_scenario::Mistake;
 
+use super::super::delay::Delay;
 use super::super::input::shorten;
 use super::super::{Options, decimal, xml};
-use super::{Experiment, loss, rate, time};
-use crate::topology::{Change, Event};
+use super::Experiment;
+use super::link::{Known, Way, loss, rate, time};
+use crate::topology::{Change, Event, Notes};
+
+/// Attributes that are understood.
+const KNOWN: [&str; 11] = [
+    "time", "name", "action", "amount", "origin", "dest", "latency", "jitter", "drop", "upload",
+    "download",
+];
 
 /// How many replicas a schedule with `join` needs at once; `None` without one. As in Kollaps, those
 /// that left are used again unless the service says `reuse="false"`.
@@ -53,6 +61,7 @@ pub(super) fn read(
         if event.tag_name().name() != "schedule" {
             return Err(xml::mistake(input, *event, "only <schedule> may stand in <dynamic>"));
         }
+        experiment.known_only(*event, &KNOWN, "the schedule");
         let seconds = |text: &str| decimal::time(text, Some(SECOND));
         match xml::value(input, *event, "time", "a time in s", seconds)? {
             Some(at) => timed.push((at, *event)),
@@ -87,68 +96,119 @@ fn link(experiment: &mut Experiment<'_>, event: Element<'_, '_>, at: Span) -> Re
     let origin = xml::required(input, event, "origin")?;
     let dest = xml::required(input, event, "dest")?;
     let action = event.attribute("action");
-    let found = experiment.links.iter().find_map(|known| {
-        let ends = (known.origin.as_str(), known.dest.as_str());
-        let direction = match ends {
-            ends if ends == (origin, dest) => "up",
-            ends if ends == (dest, origin) => "down",
-            _ => return None,
-        };
-        Some((known.names.clone(), direction))
-    });
-    let Some((links, direction)) = found else {
-        let text = "Links that join later";
+    let joins = |known: &Known| {
+        let [first, second] = known.ends.each_ref().map(String::as_str);
+        [(first, second), (second, first)].contains(&(origin, dest))
+    };
+    if !experiment.links.iter().any(joins) {
         if action == Some("join") && event.attribute("latency").is_some() {
             let item = format!("{}--{} at {at}", shorten(origin), shorten(dest));
-            experiment.topology.notes.lose(text, item);
+            experiment.topology.notes.lose("Links that join later", item);
             return Ok(());
         }
         let message = format!("no link joins `{}` and `{}`", shorten(origin), shorten(dest));
         return Err(xml::mistake(input, event, message));
-    };
-    let direction = Some(direction);
-    match action {
-        Some(action @ ("leave" | "join")) => {
-            let up = action == "join";
-            let change = Change::State { links, direction, up };
-            experiment.topology.events.push(Event { at, change });
-        }
+    }
+    let up = match action {
+        Some("leave") => Some(false),
+        Some("join") => Some(true),
+        None => None,
         Some(other) => {
             let message = format!("action: `{}` is neither join nor leave", shorten(other));
             return Err(xml::mistake(input, event, message));
         }
-        None => {
-            let set = set(experiment, event)?;
-            for link in links {
-                let change = Change::Set { link, direction, set: set.clone() };
-                experiment.topology.events.push(Event { at, change });
-            }
+    };
+    let new = New::read(experiment, event)?;
+    if up.is_none() && new == New::default() {
+        return Err(xml::mistake(input, event, "this <schedule> changes nothing"));
+    }
+    let Experiment { links, topology, .. } = experiment;
+    for known in links.iter_mut().filter(|known| joins(known)) {
+        let back = known.ends[0] != origin;
+        if known.is_one_way && back {
+            let item = format!("{}--{} at {at}", shorten(origin), shorten(dest));
+            topology.notes.lose("Changes of a direction that the file has no link for", item);
+            continue;
         }
+        let changes = match up {
+            Some(up) => {
+                let direction = (!known.is_one_way).then_some(DIRECTIONS[usize::from(back)]);
+                vec![Change::State { links: known.names.clone(), direction, up }]
+            }
+            None => new.change(known, back, &mut topology.notes),
+        };
+        topology.events.extend(changes.into_iter().map(|change| Event { at, change }));
     }
     Ok(())
 }
 
-fn set(
-    experiment: &Experiment<'_>,
-    event: Element<'_, '_>,
-) -> Result<Vec<(&'static str, String)>, Mistake> {
-    let input = experiment.input;
-    let mut set = Vec::new();
-    if let Some(latency) = time(input, event, "latency")? {
-        set.push(("latency", latency.to_string()));
+/// Directions, in the order of a link's ways.
+const DIRECTIONS: [&str; 2] = ["up", "down"];
+
+/// What a link changes to. The way back changes as well where `download` is given, as in Kollaps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct New {
+    latency: Option<Span>,
+    jitter: Option<Span>,
+    loss: Option<Probability>,
+    upload: Option<Rate>,
+    download: Option<Rate>,
+}
+
+impl New {
+    fn read(experiment: &Experiment<'_>, event: Element<'_, '_>) -> Result<New, Mistake> {
+        let input = experiment.input;
+        Ok(New {
+            latency: time(input, event, "latency")?,
+            jitter: time(input, event, "jitter")?,
+            loss: loss(input, event)?,
+            upload: rate(input, event, "upload")?,
+            download: rate(input, event, "download")?,
+        })
     }
-    if let Some(jitter) = time(input, event, "jitter")? {
-        set.push(("jitter", jitter.to_string()));
+
+    /// The changes of a link; `back`: the file names its ends the other way round.
+    fn change(self, known: &mut Known, back: bool, notes: &mut Notes) -> Vec<Change> {
+        let (out, way_back) = (usize::from(back), usize::from(!back));
+        let mut sets = [const { Vec::new() }; 2];
+        sets[out] = self.set(&mut known.ways[out], self.upload);
+        if self.download.is_some() {
+            sets[way_back] = self.set(&mut known.ways[way_back], self.download);
+        }
+        known.ways[out].delay.note(notes, &known.ends.join("--"));
+        let whole = known.is_one_way || sets[0] == sets[1];
+        let chosen = match whole {
+            true => vec![(None, std::mem::take(&mut sets[out]))],
+            false => DIRECTIONS.into_iter().map(Some).zip(sets).collect(),
+        };
+        let mut changes = Vec::new();
+        for (direction, set) in chosen.into_iter().filter(|(_, set)| !set.is_empty()) {
+            for link in known.names.clone() {
+                changes.push(Change::Set { link, direction, set: set.clone() });
+            }
+        }
+        changes
     }
-    if let Some(loss) = loss(input, event)? {
-        set.push(("loss", loss.to_string()));
-    }
-    if let Some(rate) = rate(input, event, "upload")? {
-        set.push(("rate", rate.to_string()));
-    }
-    match set.is_empty() {
-        true => Err(xml::mistake(input, event, "this <schedule> changes nothing")),
-        false => Ok(set),
+
+    /// The keys that change in one direction, which then is `way`.
+    fn set(self, way: &mut Way, rate: Option<Rate>) -> Vec<(&'static str, String)> {
+        let mut set = Vec::new();
+        if self.latency.is_some() || self.jitter.is_some() {
+            let Delay { mean, jitter, shape } = way.delay;
+            let mean = self.latency.unwrap_or(mean);
+            let delay = Delay { mean, jitter: self.jitter.unwrap_or(jitter), shape };
+            set = delay.changes(way.delay, true);
+            way.delay = delay;
+        }
+        if let Some(loss) = self.loss {
+            set.push(("loss", loss.to_string()));
+            way.loss = loss;
+        }
+        if let Some(rate) = rate {
+            set.push(("rate", rate.to_string()));
+            way.rate = rate;
+        }
+        set
     }
 }
 
