@@ -1,18 +1,25 @@
 //! A process that continues what was stopped when the process that stopped it is no more.
 //!
 //! It is a fork of the one that it guards, with nothing to do but to wait for that one's end, which
-//! even SIGKILL cannot hide: then the other end of a socket closes. What is stopped is in memory
-//! that both share. It has a session of its own, so that no terminal's signal reaches it.
+//! even SIGKILL cannot hide: a pidfd tells of it. (A socket that closes would not do alone: a
+//! command that is stopped before it has become another program holds its other end.) What was ever
+//! stopped is in memory that both share, and stays there: whatever the other process was just doing
+//! when it was killed, nothing that it has stopped is forgotten. The guard has a session of its own,
+//! so that no terminal's signal reaches it.
+//!
+//! Source: pidfd_open(2).
 
 use std::io;
 use std::os::fd::OwnedFd;
 
 use windtunnel_sys::marks::Marks;
 use windtunnel_sys::namespace::{self, Flags, Fork};
-use windtunnel_sys::process::{self, Pid, Signal};
+use windtunnel_sys::poll::{self, PollFd, PollFlags};
+use windtunnel_sys::process::{self, Pid};
 use windtunnel_sys::unix;
 
 use crate::outliving;
+use crate::tree::stops::{Machine, continue_all};
 
 /// The guard of the calling process. Dropping it ends it.
 #[derive(Debug)]
@@ -39,10 +46,14 @@ impl Guard {
     pub fn start_with(last: impl FnOnce()) -> io::Result<Guard> {
         let marks = Marks::new()?;
         let (alive, theirs) = unix::seqpacket_pair()?;
+        // Without it the socket has to do.
+        let guarded = process::open_pidfd(process::current()).ok();
         match namespace::fork_into(Flags::NONE)? {
             Fork::Child => {
                 drop(alive);
-                if !guard(&theirs, &marks) {
+                outliving::begin("limit-guard");
+                if !is_dismissed(&theirs, guarded.as_ref()) {
+                    continue_all(marks.marked(), &Machine { guard: None });
                     last();
                 }
                 process::exit_now(0)
@@ -65,9 +76,9 @@ impl Guard {
         }
     }
 
-    /// This process is about to stop another one, or has continued it.
-    pub fn note(&self, process: Pid, stopped: bool) {
-        self.marks.set(process, stopped);
+    /// This process is about to stop another one for the first time, which began then.
+    pub fn note(&self, process: Pid, began: u64) {
+        self.marks.set(process, began);
     }
 }
 
@@ -79,18 +90,23 @@ impl Drop for Guard {
     }
 }
 
-/// The guard's life: whether it was dismissed.
-fn guard(theirs: &OwnedFd, marks: &Marks) -> bool {
-    outliving::begin("limit-guard");
-    let is_dismissed = loop {
+/// Waits until the other end is closed, the guarded process has ended, or says that there is
+/// nothing to do.
+fn is_dismissed(theirs: &OwnedFd, guarded: Option<&OwnedFd>) -> bool {
+    loop {
+        let mut events = vec![PollFd::new(theirs, PollFlags::IN)];
+        events.extend(guarded.map(|guarded| PollFd::new(guarded, PollFlags::IN)));
+        // Interrupted: it looks again.
+        if poll::wait(&mut events, None).is_err() {
+            continue;
+        }
+        if events[0].revents().is_empty() {
+            // It has ended, and has said nothing.
+            return false;
+        }
         match unix::receive(theirs, &mut [0; 1]) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            other => break other.is_ok_and(|received| received.bytes > 0),
+            other => return other.is_ok_and(|received| received.bytes > 0),
         }
-    };
-    for stopped in marks.marked() {
-        // One that is gone needs no signal.
-        let _ = process::kill(stopped, Signal::CONT);
     }
-    is_dismissed
 }

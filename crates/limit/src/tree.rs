@@ -14,23 +14,25 @@
 mod members;
 mod orphans;
 mod state;
+pub(crate) mod stops;
 
 use std::collections::BTreeSet;
-use std::io;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use windtunnel_sys::clock;
-use windtunnel_sys::process::{self, Pid, Signal};
+use windtunnel_sys::process::Pid;
 
 use crate::guard::Guard;
 use members::{Members, Walker};
 use state::State;
+use stops::{Machine, Stops};
 
 /// The tree below the calling process.
 #[derive(Debug)]
 pub struct Tree {
     walker: Walker,
     members: Mutex<Members>,
+    stops: Stops,
     /// Processes that may not be signalled.
     foreign: Mutex<BTreeSet<i32>>,
     guard: OnceLock<Guard>,
@@ -41,8 +43,7 @@ impl Tree {
     #[must_use]
     pub fn new(guard: Option<Guard>) -> Tree {
         let walker = Walker::new(guard.as_ref().map(Guard::pid));
-        let (members, foreign) = (Mutex::default(), Mutex::default());
-        Tree { walker, members, foreign, guard: guard.map(OnceLock::from).unwrap_or_default() }
+        Tree { guard: guard.map(OnceLock::from).unwrap_or_default(), ..Tree::found_by(walker) }
     }
 
     /// A process that is no child of this one, with all below it. It is stopped and continued only with
@@ -51,7 +52,17 @@ impl Tree {
     pub fn of(root: Pid) -> Tree {
         let walker = Walker::of(root);
         let members = Mutex::new(Members::of_other(&walker));
-        Tree { walker, members, foreign: Mutex::default(), guard: OnceLock::new() }
+        Tree { members, ..Tree::found_by(walker) }
+    }
+
+    fn found_by(walker: Walker) -> Tree {
+        Tree {
+            walker,
+            members: Mutex::default(),
+            stops: Stops::default(),
+            foreign: Mutex::default(),
+            guard: OnceLock::new(),
+        }
     }
 
     /// It has a guard from now on, unless it had one.
@@ -113,12 +124,10 @@ impl Tree {
         let mut members = self.members();
         for _ in 0..WALKS_MOST {
             members.walk(&self.walker);
-            let mut stopped = 0_u32;
-            for member in &mut members.all {
-                if member.is_to_stop() && self.stop_one(member.pid) {
-                    member.note_stopped();
-                    stopped += 1;
-                }
+            let all: Vec<Pid> = members.all.iter().map(|member| member.pid).collect();
+            let (stopped, foreign) = self.stops.stop(&all, &self.machine());
+            if !foreign.is_empty() {
+                lock(&self.foreign).extend(foreign);
             }
             if stopped == 0 {
                 break;
@@ -126,39 +135,13 @@ impl Tree {
         }
     }
 
-    /// Whether a process had to be stopped, and could be.
-    fn stop_one(&self, pid: Pid) -> bool {
-        self.note(pid, true);
-        let sent = process::kill(pid, Signal::STOP);
-        let Err(error) = sent else { return true };
-        self.note(pid, false);
-        if error.kind() == io::ErrorKind::PermissionDenied {
-            lock(&self.foreign).insert(pid.as_raw_nonzero().get());
-        }
-        false
-    }
-
     /// Continues what [`Tree::stop`] stopped, until `is_stopped`.
     pub(crate) fn resume(&self, is_stopped: impl Fn() -> bool) {
-        let stopped: Vec<Pid> = self.members().stopped().rev().collect();
-        for pid in stopped {
-            if is_stopped() {
-                return;
-            }
-            // A stop that is pending is forgotten by the kernel when a process goes on.
-            let pending = State::pending_stops(pid);
-            // The lock is not held: what goes on may take the processor from this thread.
-            self.members().release(pid);
-            let _ = process::kill(pid, Signal::CONT);
-            self.note(pid, false);
-            pending.into_iter().for_each(|signal| drop(process::kill(pid, signal)));
-        }
+        self.stops.resume(is_stopped, &self.machine());
     }
 
-    fn note(&self, pid: Pid, stopped: bool) {
-        if let Some(guard) = self.guard.get() {
-            guard.note(pid, stopped);
-        }
+    fn machine(&self) -> Machine<'_> {
+        Machine { guard: self.guard.get() }
     }
 
     fn members(&self) -> MutexGuard<'_, Members> {

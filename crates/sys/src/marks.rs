@@ -7,9 +7,14 @@ use rustix::process::Pid;
 
 use crate::shared_words::SharedWords;
 
-/// Marks of processes. What was never marked takes no memory.
+/// Marks of processes, which stay. What was never marked takes no memory.
 #[derive(Debug)]
-pub struct Marks(SharedWords);
+pub struct Marks {
+    /// A bit for each number, which one pass finds without touching the memory of `began`.
+    marked: SharedWords,
+    /// When the last process that was marked began which had the number.
+    began: SharedWords,
+}
 
 impl Marks {
     /// No process is marked.
@@ -17,31 +22,31 @@ impl Marks {
     /// # Errors
     /// What mmap(2) says.
     pub fn new() -> io::Result<Marks> {
-        SharedWords::new(NUMBERS / BITS).map(Marks)
+        Ok(Marks { marked: SharedWords::new(NUMBERS / BITS)?, began: SharedWords::new(NUMBERS)? })
     }
 
-    /// Marks a process, or takes its mark away.
-    pub fn set(&self, process: Pid, marked: bool) {
+    /// Marks a process that began then.
+    pub fn set(&self, process: Pid, began: u64) {
         let number = process.as_raw_nonzero().get().unsigned_abs() as usize;
         // The kernel has no greater numbers.
-        let Some(word) = self.0.get(number / BITS) else { return };
-        let bit = 1 << (number % BITS);
-        if marked {
-            word.fetch_or(bit, Ordering::SeqCst);
-        } else {
-            word.fetch_and(!bit, Ordering::SeqCst);
-        }
+        let Some(word) = self.began.get(number) else { return };
+        word.fetch_max(began, Ordering::SeqCst);
+        self.marked[number / BITS].fetch_or(1 << (number % BITS), Ordering::SeqCst);
     }
 
-    /// All that are marked.
-    pub fn marked(&self) -> Vec<Pid> {
-        let words = self.0.iter().enumerate();
+    /// All that are marked, with when they began.
+    pub fn marked(&self) -> Vec<(Pid, u64)> {
+        let words = self.marked.iter().enumerate();
         let words = words.map(|(at, word)| (at, word.load(Ordering::SeqCst)));
         let bits = words.filter(|(_, word)| *word != 0).flat_map(|(at, word)| {
             let set = (0..BITS).filter(move |bit| word & (1 << bit) != 0);
             set.map(move |bit| at * BITS + bit)
         });
-        bits.filter_map(|number| Pid::from_raw(i32::try_from(number).ok()?)).collect()
+        let began = |number: usize| self.began[number].load(Ordering::SeqCst);
+        let marked = bits.filter_map(|number| {
+            Some((Pid::from_raw(i32::try_from(number).ok()?)?, began(number)))
+        });
+        marked.collect()
     }
 }
 
@@ -57,12 +62,20 @@ mod tests {
     fn marks_are_kept_for_each_process_by_itself() {
         let marks = Marks::new().unwrap();
         let processes = [1, 63, 64, 4_194_303].map(|number| Pid::from_raw(number).unwrap());
-        processes.iter().for_each(|process| marks.set(*process, true));
-        assert_eq!(marks.marked(), processes);
-        marks.set(processes[1], false);
-        marks.set(processes[3], false);
-        assert_eq!(marks.marked(), [processes[0], processes[2]]);
-        marks.set(Pid::from_raw(i32::MAX).unwrap(), true);
-        assert_eq!(marks.marked().len(), 2);
+        processes.iter().zip(100..).for_each(|(process, began)| marks.set(*process, began));
+        let expected: Vec<(Pid, u64)> = processes.into_iter().zip(100..).collect();
+        assert_eq!(marks.marked(), expected);
+        marks.set(Pid::from_raw(i32::MAX).unwrap(), 1);
+        assert_eq!(marks.marked(), expected, "no kernel has that number");
+    }
+
+    #[test]
+    fn a_number_that_another_process_has_now_is_marked_for_that_one() {
+        let marks = Marks::new().unwrap();
+        let number = Pid::from_raw(7).unwrap();
+        marks.set(number, 100);
+        marks.set(number, 200);
+        marks.set(number, 150);
+        assert_eq!(marks.marked(), [(number, 200)]);
     }
 }

@@ -199,9 +199,14 @@ impl Holding {
     /// Ends: all that is left goes on, and has no limits where it was not started from here. Returns what it has had, in all and for each second.
     /// `is_last` is whether no other command is in the same group.
     pub(super) fn end(mut self, is_last: bool, began_ns: u64) -> (Used, Vec<Second>) {
+        let mut goes_on = true;
         match self.duty.take().map(Duty::end) {
             Some(Ok((last, windows))) => self.meter.take(windows, last, None),
-            Some(Err(error)) => self.meter.fail(format!("programs cannot be continued: {error}")),
+            Some(Err(error)) => {
+                // The guard does it.
+                goes_on = false;
+                self.meter.fail(format!("programs cannot be continued: {error}"));
+            }
             None => self.meter.finish(self.group.as_mut(), self.asked.cpu_millis.unwrap_or(0)),
         }
         let used = self.used();
@@ -209,8 +214,11 @@ impl Holding {
             // Its thread lives as long as this process.
             let _ = watch.set(Allowed::default());
         }
-        if let Some(foreign) = self.foreign.take() {
-            foreign.lift();
+        if let Some(foreign) = &mut self.foreign {
+            foreign.undo();
+        }
+        if let Some(tree) = self.tree.take().filter(|_| goes_on) {
+            tree.dismiss_guard();
         }
         if let Some(group) = self.group.take().filter(|_| !is_last) {
             group.leave();

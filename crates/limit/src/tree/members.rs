@@ -42,10 +42,6 @@ pub(super) struct Member {
     pub(super) pid: Pid,
     /// When it began: a number is given to another process later. 0: it is not needed.
     pub(super) began: u64,
-    /// By the tree, which is to continue it.
-    stopped: bool,
-    /// The processor time that it had used when it was last seen stopped.
-    used_ns: u64,
 }
 
 impl Walker {
@@ -180,45 +176,14 @@ impl Members {
         let found = found.into_iter();
         self.all = found.map(|pid| known.get(&pid).copied().unwrap_or_else(|| new(pid))).collect();
     }
-
-    /// Those that the tree has stopped.
-    pub(super) fn stopped(&self) -> impl DoubleEndedIterator<Item = Pid> {
-        self.all.iter().filter(|member| member.stopped).map(|member| member.pid)
-    }
-
-    /// A process is about to go on.
-    pub(super) fn release(&mut self, pid: Pid) {
-        let found = self.all.iter_mut().filter(|member| member.pid == pid);
-        found.for_each(|member| member.stopped = false);
-    }
 }
 
 impl Member {
     fn new(pid: Pid, needs_began: bool) -> Member {
         let began = needs_began.then(|| State::of(pid)).flatten().map_or(0, |state| state.began);
-        Member { pid, began, stopped: false, used_ns: 0 }
-    }
-
-    /// Whether it runs, or could, and is to be stopped. One that the tree has stopped does if
-    /// something else has continued it.
-    pub(super) fn is_to_stop(&mut self) -> bool {
-        if !self.stopped {
-            return State::of(self.pid).is_some_and(|state| state.can_run());
-        }
-        let used_ns = clock::cpu_ns_of(self.pid).unwrap_or(0);
-        let computes = used_ns > self.used_ns.saturating_add(STILL_NS);
-        self.used_ns = self.used_ns.max(used_ns);
-        computes
-    }
-
-    /// The tree has stopped it.
-    pub(super) fn note_stopped(&mut self) {
-        self.stopped = true;
-        self.used_ns = clock::cpu_ns_of(self.pid).unwrap_or(0);
+        Member { pid, began }
     }
 }
 
 /// The longest that a process is not seen which has just been made. What it does meanwhile counts.
 const WALK_EVERY_NS: u64 = 5_000_000;
-/// What a process may still use after it was stopped: the signal has to reach all its processors.
-const STILL_NS: u64 = 500_000;

@@ -7,22 +7,22 @@ use windtunnel_sys::signal;
 
 /// The state of a process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct State {
-    pub(super) letter: char,
-    pub(super) parent: i32,
-    pub(super) group: i32,
-    pub(super) session: i32,
+pub(crate) struct State {
+    pub(crate) letter: char,
+    pub(crate) parent: i32,
+    pub(crate) group: i32,
+    pub(crate) session: i32,
     /// Whether a terminal controls it.
-    pub(super) has_terminal: bool,
+    pub(crate) has_terminal: bool,
     /// The process group in the foreground of that.
-    pub(super) foreground: i32,
-    pub(super) threads: u64,
+    pub(crate) foreground: i32,
+    pub(crate) threads: u64,
     /// When it began, in ticks since the machine did.
-    pub(super) began: u64,
+    pub(crate) began: u64,
 }
 
 impl State {
-    pub(super) fn of(pid: Pid) -> Option<State> {
+    pub(crate) fn of(pid: Pid) -> Option<State> {
         let text = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
         State::of_line(&text)
     }
@@ -43,7 +43,7 @@ impl State {
 
     /// Whether it has not ended, nor been stopped by a signal. Of one whose first thread has ended
     /// others can live.
-    pub(super) fn can_run(&self) -> bool {
+    pub(crate) fn can_run(&self) -> bool {
         match self.letter {
             'T' | 'X' => false,
             'Z' => self.threads > 1,
@@ -52,7 +52,7 @@ impl State {
     }
 
     /// Whether all of its threads have ended.
-    pub(super) fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         match self.letter {
             'X' => true,
             'Z' => self.threads <= 1,
@@ -61,7 +61,7 @@ impl State {
     }
 
     /// The shell with job control whose foreground job a process is.
-    pub(super) fn shell_of(pid: Pid) -> Option<Pid> {
+    pub(crate) fn shell_of(pid: Pid) -> Option<Pid> {
         let state = State::of(pid)?;
         let shell = Pid::from_raw(state.parent)?;
         state.is_foreground_of(&State::of(shell)?).then_some(shell)
@@ -74,7 +74,7 @@ impl State {
     }
 
     /// Signals of job control that wait for a process to go on, where a terminal controls it.
-    pub(super) fn pending_stops(pid: Pid) -> Vec<Signal> {
+    pub(crate) fn pending_stops(pid: Pid) -> Vec<Signal> {
         if State::of(pid).is_none_or(|state| !state.has_terminal) {
             return Vec::new();
         }

@@ -1,5 +1,7 @@
 use std::process::{Child, Command, Stdio};
 
+use windtunnel_sys::process::{self, Signal};
+
 use super::*;
 
 /// A tree is all that this process has started: one test at a time has some.

@@ -89,7 +89,8 @@ impl Foreign {
         self.tree.dismiss_guard();
     }
 
-    fn undo(&mut self) {
+    /// Puts back what limits processes had by themselves, and has them leave the group.
+    pub(super) fn undo(&mut self) {
         self.per_process.restore(&self.tree.walk());
         if let Some(around) = &mut self.around {
             around.leave();

@@ -1,0 +1,202 @@
+//! Which processes a tree has stopped and is to continue: what the thread that stops and the one
+//! that continues know together.
+//!
+//! The two work at the same time, and either can be in the middle of its work when this process is
+//! killed. So that no process stays stopped:
+//!
+//! - a process is marked for the [guard](crate::guard) before it is stopped for the first time, and
+//!   its mark stays;
+//! - it is taken from the list before it is continued, and is on it after each stop: whatever the
+//!   two do at once, one that is stopped is on the list, or about to be continued;
+//! - the list does not depend on what a walk finds: one that is missed by a walk, as its parent ends
+//!   just then, is continued like all others.
+//!
+//! The tests try every order in which the steps of both can come, with the end of this process after
+//! each.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::io;
+use std::sync::{Mutex, PoisonError};
+
+use windtunnel_sys::clock;
+use windtunnel_sys::process::{self, Pid, Signal};
+
+use super::state::State;
+use crate::guard::Guard;
+
+/// What the tree does to processes and asks about them, each a step between which others come.
+pub(crate) trait Processes {
+    /// The state of one.
+    fn state(&self, pid: Pid) -> Option<State>;
+
+    /// The processor time that it has used.
+    fn used_ns(&self, pid: Pid) -> u64;
+
+    /// Signals of job control that wait for it to go on.
+    fn pending_stops(&self, pid: Pid) -> Vec<Signal>;
+
+    /// Has the guard continue it, should this process end.
+    fn mark(&self, pid: Pid, began: u64);
+
+    /// Stops the one that began then, and no other that has its number meanwhile.
+    fn stop(&self, pid: Pid, began: u64) -> io::Result<()>;
+
+    /// Sends a signal.
+    fn signal(&self, pid: Pid, signal: Signal) -> io::Result<()>;
+
+    /// Looks at what both threads know, or changes it.
+    fn share<T: fmt::Debug>(&self, list: &Mutex<List>, step: impl FnOnce(&mut List) -> T) -> T {
+        // Each change is complete in itself.
+        step(&mut list.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The processes of this machine.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Machine<'a> {
+    pub(crate) guard: Option<&'a Guard>,
+}
+
+/// The processes that have been stopped, and may be stopped still.
+#[derive(Debug, Default)]
+pub(super) struct Stops {
+    list: Mutex<List>,
+}
+
+/// What both threads know.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct List {
+    /// In the order in which they were stopped: parents before their children.
+    order: Vec<Pid>,
+    /// The processor time that each had used when it was last seen stopped.
+    used_ns: HashMap<Pid, u64>,
+}
+
+impl Stops {
+    /// Stops those of some processes that run. Returns how many these were, and which could not be
+    /// signalled as they are another user's.
+    pub(super) fn stop(&self, all: &[Pid], processes: &impl Processes) -> (u32, BTreeSet<i32>) {
+        let (mut count, mut foreign) = (0, BTreeSet::new());
+        for pid in all.iter().copied() {
+            let Some(began) = self.is_to_stop(pid, processes) else { continue };
+            processes.mark(pid, began);
+            match processes.stop(pid, began) {
+                Ok(()) => {
+                    let used_ns = processes.used_ns(pid);
+                    processes.share(&self.list, |list| list.note(pid, used_ns));
+                    count += 1;
+                }
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    foreign.insert(pid.as_raw_nonzero().get());
+                }
+                // It has ended.
+                Err(_) => {}
+            }
+        }
+        (count, foreign)
+    }
+
+    /// When a process began that runs, or could, and is to be stopped. One that the tree has stopped
+    /// does if something else has continued it.
+    fn is_to_stop(&self, pid: Pid, processes: &impl Processes) -> Option<u64> {
+        if let Some(had_ns) = processes.share(&self.list, |list| list.used_ns.get(&pid).copied()) {
+            let used_ns = processes.used_ns(pid);
+            // Another process has the number now if it has used less.
+            if (had_ns..=had_ns.saturating_add(STILL_NS)).contains(&used_ns) {
+                return None;
+            }
+            processes.share(&self.list, |list| list.see(pid, used_ns));
+        }
+        processes.state(pid).filter(State::can_run).map(|state| state.began)
+    }
+
+    /// Continues what was stopped, the last first, until `is_stopped`.
+    pub(super) fn resume(&self, is_stopped: impl Fn() -> bool, processes: &impl Processes) {
+        while !is_stopped() {
+            // What goes on may take the processor from this thread, so the list is free meanwhile.
+            let Some(pid) = processes.share(&self.list, List::take) else { return };
+            // A stop that is pending is forgotten by the kernel when a process goes on.
+            let pending = processes.pending_stops(pid);
+            // One that has ended needs no signal.
+            let _ = processes.signal(pid, Signal::CONT);
+            pending.into_iter().for_each(|signal| drop(processes.signal(pid, signal)));
+        }
+    }
+}
+
+/// Continues all that was ever stopped. Of a number that another process has meanwhile, that one is
+/// left alone.
+pub(crate) fn continue_all(
+    marked: impl IntoIterator<Item = (Pid, u64)>,
+    processes: &impl Processes,
+) {
+    for (pid, began) in marked {
+        if processes.state(pid).is_none_or(|state| state.began == began) {
+            // One that has ended needs no signal.
+            let _ = processes.signal(pid, Signal::CONT);
+        }
+    }
+}
+
+impl List {
+    /// It has been stopped.
+    fn note(&mut self, pid: Pid, used_ns: u64) {
+        if self.used_ns.insert(pid, used_ns).is_none() {
+            self.order.push(pid);
+        }
+    }
+
+    /// It has been seen, if it is on the list.
+    fn see(&mut self, pid: Pid, used_ns: u64) {
+        self.used_ns.entry(pid).and_modify(|had_ns| *had_ns = used_ns);
+    }
+
+    /// The last that was stopped, which is about to go on.
+    fn take(&mut self) -> Option<Pid> {
+        let pid = self.order.pop()?;
+        self.used_ns.remove(&pid);
+        Some(pid)
+    }
+}
+
+impl Processes for Machine<'_> {
+    fn state(&self, pid: Pid) -> Option<State> {
+        State::of(pid)
+    }
+
+    fn used_ns(&self, pid: Pid) -> u64 {
+        clock::cpu_ns_of(pid).unwrap_or(0)
+    }
+
+    fn pending_stops(&self, pid: Pid) -> Vec<Signal> {
+        State::pending_stops(pid)
+    }
+
+    fn mark(&self, pid: Pid, began: u64) {
+        self.guard.into_iter().for_each(|guard| guard.note(pid, began));
+    }
+
+    fn stop(&self, pid: Pid, began: u64) -> io::Result<()> {
+        // The number is that of the same process as long as the descriptor is open.
+        let process = process::open_pidfd(pid);
+        if State::of(pid).is_none_or(|state| state.began != began) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        match process {
+            Ok(process) => process::pidfd_send_signal(process, Signal::STOP),
+            // No descriptor is left.
+            Err(_) => process::kill(pid, Signal::STOP),
+        }
+    }
+
+    fn signal(&self, pid: Pid, signal: Signal) -> io::Result<()> {
+        process::kill(pid, signal)
+    }
+}
+
+/// What a process may still use after it was stopped: the signal has to reach all its processors.
+const STILL_NS: u64 = 500_000;
+
+#[cfg(test)]
+mod tests;
