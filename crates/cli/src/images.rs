@@ -1,7 +1,7 @@
 //! Images of nodes, looked at before a run: what they say becomes part of the plan, which names each by
 //! its digest.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use windtunnel_control::part::with_causes;
@@ -9,7 +9,7 @@ use windtunnel_host::roots::{self, RootError};
 use windtunnel_image::{Image, ImageError};
 use windtunnel_model::Plan;
 use windtunnel_model::plan::{Node, REGISTRY, Root, RootSource};
-use windtunnel_scenario::{Errors, Loaded, Mistake, Place};
+use windtunnel_scenario::{Errors, Loaded, Mistake, Notice, Place};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -91,6 +91,15 @@ fn drop_empty(
             let mistake = Mistake::at(name, text, place, message.to_owned(), hint);
             mistakes.entry(node.group.clone()).or_insert(mistake);
         }
+    }
+    let empty = loaded.plan.nodes.iter().filter(|node| is_empty(node));
+    // Members of a group are written once.
+    let groups: BTreeSet<String> = empty.map(|node| node.group.clone()).collect();
+    for group in groups {
+        let place = loaded.roots.get(&group).copied().unwrap_or(Place::START);
+        let message =
+            format!("node {group}: it runs nothing: its image has no command, and it has no `run`");
+        loaded.notices.push(Notice::at(place, message));
     }
     for node in &mut loaded.plan.nodes {
         node.programs.retain(|program| !program.argv.is_empty());

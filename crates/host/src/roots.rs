@@ -12,7 +12,7 @@ mod volumes;
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use windtunnel_image::{Cache, Ids, Image, LeftOut, Merged};
@@ -27,19 +27,6 @@ pub(crate) use fetching::fetch;
 pub use fetching::{fetch_for, place_of};
 pub(crate) use volumes::FOLDER as VOLUMES;
 use volumes::Volumes;
-
-/// Folders that are shown as one tree.
-struct Tree {
-    base: PathBuf,
-    /// The topmost first.
-    lower: Vec<PathBuf>,
-}
-
-impl Tree {
-    fn merged(&self) -> Merged {
-        Merged::new(self.lower.iter().map(|folder| self.base.join(folder)).collect())
-    }
-}
 
 /// Prepares the file systems of the nodes that are `here`. What is not as it should be goes to `notes`.
 pub(crate) fn prepare(
@@ -67,17 +54,15 @@ pub(crate) fn prepare(
     let mut prepared = BTreeMap::new();
     for (id, node, root) in nodes {
         let Some(tree) = trees.get(&key(root)) else { continue };
-        let (account, home) = account::of(node, root, &tree.merged(), namespaces)?;
+        let programs = account::of(node, root, tree, namespaces, notes)?;
         let place = folder.node(&node.name).join("files");
-        make_place(&place).map_err(|source| RootError::Place { path: place.clone(), source })?;
-        let mut lower = tree.lower.clone();
-        if lower.is_empty() {
-            // An image without layers.
-            lower.push(place.join("empty"));
-        }
-        let volumes = volumes.of(node, root, &tree.merged())?;
-        let base = tree.base.clone();
-        prepared.insert(id, OwnRoot { base, lower, place, volumes, account, home });
+        let lower = make_place(&place, tree)
+            .map_err(|source| RootError::Place { path: place.clone(), source })?;
+        let volumes = volumes.of(node, root, tree)?;
+        let account::Programs { user: account, groups, home } = programs;
+        let (base, folders) = (place.join(LAYERS), starts(node, root));
+        let own = OwnRoot { base, lower, folders, place, volumes, account, groups, home };
+        prepared.insert(id, own);
     }
     Ok(prepared)
 }
@@ -96,7 +81,7 @@ pub(crate) fn remove(plan: &Plan, folder: &Folder) -> Vec<String> {
     for (node, root) in own {
         let place = folder.node(&node.name).join("files");
         if root.keep {
-            ["root", "work", "empty"].iter().for_each(|part| remove(&place.join(part)));
+            ["root", "work", "empty", LAYERS].iter().for_each(|part| remove(&place.join(part)));
         } else {
             remove(&place);
         }
@@ -125,7 +110,7 @@ fn key(root: &Root) -> (String, Option<String>) {
     }
 }
 
-type Trees = BTreeMap<(String, Option<String>), Tree>;
+type Trees = BTreeMap<(String, Option<String>), Merged>;
 
 /// Makes the trees of all nodes, each once.
 fn trees(
@@ -143,8 +128,7 @@ fn trees(
                 if !folder.is_dir() {
                     return Err(RootError::NoFolder { node: node.name.clone(), path: folder });
                 }
-                let tree = Tree { base: "/".into(), lower: vec![folder] };
-                trees.insert(key(root), tree);
+                trees.insert(key(root), Merged::new(vec![folder]));
             }
             RootSource::Image { path, name, digest, .. } => {
                 if images.contains_key(&key(root)) {
@@ -189,25 +173,22 @@ fn unpack(
     progress: &mut dyn FnMut(u64),
     ids: Ids,
     notes: &mut Vec<String>,
-) -> Result<Tree, RootError> {
+) -> Result<Merged, RootError> {
     let failed = |source| RootError::Layer { path: image.path().to_owned(), source };
+    // The topmost first.
     let mut lower = Vec::new();
     let mut left_out = LeftOut::default();
-    for layer in image.layers().iter().rev() {
-        let cached = cache.layer(image, layer, progress).map_err(failed)?;
-        let name = PathBuf::from(cached.folder.file_name().unwrap_or_default());
-        // What a layer has again that is on top hides all that it has below.
-        if !lower.contains(&name) {
-            lower.push(name);
-            left_out.owners += cached.left_out.owners;
-            left_out.attributes += cached.left_out.attributes;
-            left_out.devices += cached.left_out.devices;
-        }
+    for layer in image.layers() {
+        let cached = cache.layer(image, layer, &lower, progress).map_err(failed)?;
+        lower.insert(0, cached.folder.clone());
+        left_out.owners += cached.left_out.owners;
+        left_out.attributes += cached.left_out.attributes;
+        left_out.devices += cached.left_out.devices;
         // Its lock is to be held as long as this process and the nodes are there.
         std::mem::forget(cached);
     }
     note_left_out(image, left_out, ids, notes);
-    Ok(Tree { base: cache.folder().to_owned(), lower })
+    Ok(Merged::new(lower))
 }
 
 fn note_left_out(image: &Image, left_out: LeftOut, ids: Ids, notes: &mut Vec<String>) {
@@ -253,16 +234,41 @@ fn note_identities(nodes: &[(NodeId, &Node, &Root)], ids: Ids, notes: &mut Vec<S
     }
 }
 
-/// A folder that only its owner can enter: a node's files may have programs that give rights.
-fn make_place(place: &Path) -> io::Result<()> {
+/// A folder that only its owner can enter: a node's files may have programs that give rights. In its
+/// folder `layers` are short names for those of the tree, the topmost first.
+fn make_place(place: &Path, tree: &Merged) -> io::Result<Vec<PathBuf>> {
     fs::create_dir_all(place)?;
     fs::set_permissions(place, Permissions::from_mode(0o700))?;
-    ["upper", "work", "root", "empty"].iter().try_for_each(|part| {
+    ["upper", "work", "root", "empty", LAYERS].iter().try_for_each(|part| {
         let part = place.join(part);
         fs::create_dir(&part)?;
         fs::set_permissions(part, Permissions::from_mode(0o755))
-    })
+    })?;
+    // It is what programs see of the root folder.
+    tree.like_root(&place.join("upper"))?;
+    let empty = [place.join("empty")];
+    // An image without layers.
+    let layers = if tree.layers().is_empty() { &empty } else { tree.layers() };
+    let name = |(number, layer): (usize, &PathBuf)| {
+        let name = PathBuf::from(number.to_string());
+        symlink(layer, place.join(LAYERS).join(&name)).map(|()| name)
+    };
+    layers.iter().enumerate().map(name).collect()
 }
+
+/// Where the programs of a node with an image start, which need the folder whether the image has it or
+/// not (as in other container engines).
+fn starts(node: &Node, root: &Root) -> Vec<String> {
+    if matches!(root.source, RootSource::Folder(_)) {
+        return Vec::new();
+    }
+    let programs = node.programs.iter().filter_map(|program| program.cwd.clone());
+    root.cwd.iter().cloned().chain(programs).collect()
+}
+
+/// Below the place of a node's files: links with short names to its layers, because the names of all
+/// have to fit into a page together (mount(2)), of which an image may have 500.
+const LAYERS: &str = "layers";
 
 /// Where images are unpacked: `WINDTUNNEL_IMAGE_CACHE`, or `windtunnel/images` in `XDG_CACHE_HOME` or
 /// `~/.cache`; `None`: no home is known.

@@ -6,6 +6,8 @@
 pub struct Account {
     pub uid: u32,
     pub gid: u32,
+    /// Other groups that its files put the user into, where none is asked for with it.
+    pub groups: Vec<u32>,
     /// The home that its files name.
     pub home: Option<String>,
 }
@@ -45,8 +47,13 @@ impl Account {
         let uid = uid.ok_or_else(missing)?;
         let usual = line.as_ref().and_then(|fields| number(fields[3])).unwrap_or(0);
         let gid = wanted.map_or(Ok(usual), |wanted| group_of(wanted, group))?;
+        // As container engines have it: a number that no line has is in no other group.
+        let groups = match (&line, wanted) {
+            (Some(fields), None) => groups_with(fields[0], group),
+            _ => Vec::new(),
+        };
         let home = line.map(|fields| fields[5].to_owned()).filter(|home| home.starts_with('/'));
-        Ok(Account { uid, gid, home })
+        Ok(Account { uid, gid, groups, home })
     }
 }
 
@@ -55,6 +62,24 @@ fn group_of(wanted: &str, table: &str) -> Result<u32, AccountError> {
     let id = line.as_ref().map_or(wanted, |fields| fields[2]);
     id.parse().map_err(|_| AccountError::Group(wanted.to_owned()))
 }
+
+/// The groups that list a user as a member.
+fn groups_with(user: &str, table: &str) -> Vec<u32> {
+    let is_member = |fields: &Vec<&str>| {
+        fields.get(3).is_some_and(|members| members.split(',').any(|member| member.trim() == user))
+    };
+    let lines = table.lines().map(fields).filter(is_member);
+    let mut found: Vec<u32> = Vec::new();
+    for id in lines.filter_map(|fields| fields[2].parse().ok()) {
+        if !found.contains(&id) && found.len() < GROUPS_MAX {
+            found.push(id);
+        }
+    }
+    found
+}
+
+/// `NGROUPS_MAX`, limits(5).
+const GROUPS_MAX: usize = 65_536;
 
 fn fields(line: &str) -> Vec<&str> {
     line.split(':').collect()
@@ -81,6 +106,19 @@ mod tests {
         assert_eq!(found("redis:7"), Ok((999, 7, data)));
         assert_eq!(found("1234"), Ok((1234, 0, None)));
         assert_eq!(found(""), Ok((0, 0, Some("/root".into()))));
+    }
+
+    #[test]
+    fn supplementary_groups_are_those_that_list_the_user_unless_a_group_is_asked_for() {
+        let table = "root:x:0:\nadm:x:4:root,redis\ntty:x:5:redisx\nwheel:x:10:root\ncd:x:24:redis\n\
+                     again:x:24:redis\n";
+        let groups = |text| Account::find(text, PASSWD, table).unwrap().groups;
+        assert_eq!(groups("redis"), [4, 24]);
+        assert_eq!(groups("999"), [4, 24], "by its number, too");
+        assert_eq!(groups("root"), [4, 10]);
+        assert_eq!(groups(""), [4, 10]);
+        assert_eq!(groups("redis:adm"), [0; 0]);
+        assert_eq!(groups("1234"), [0; 0]);
     }
 
     #[test]

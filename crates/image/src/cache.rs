@@ -2,7 +2,7 @@
 //!
 //! | below the cache's folder | |
 //! | --- | --- |
-//! | `IDS/DIGEST/` | a layer: the first 32 digits of the digest of its content |
+//! | `IDS/DIGEST/` | a layer: the first 32 digits of the digest of it and those below it ([`Layer::chain`]) |
 //! | `IDS/DIGEST.json` | what of it was left out |
 //! | `IDS/DIGEST.lock` | locked: exclusively by the process that unpacks it, shared by runs that use it |
 //! | `IDS/DIGEST.partial/` | a layer that is being unpacked, or was when something interrupted that |
@@ -98,8 +98,9 @@ impl Cache {
         self.folder.join(key(layer)).is_dir()
     }
 
-    /// Makes sure that a layer is there: unpacks it, or waits until another process has. `progress` is
-    /// called with bytes of the layer as it is stored, as they are read.
+    /// Makes sure that a layer is there: unpacks it, or waits until another process has. `below` are the
+    /// folders of those below it, the topmost first. `progress` is called with bytes of the layer as it
+    /// is stored, as they are read.
     ///
     /// # Errors
     /// What is wrong with the layer; nothing of it is left.
@@ -107,6 +108,7 @@ impl Cache {
         &self,
         image: &Image,
         layer: &Layer,
+        below: &[PathBuf],
         progress: &mut dyn FnMut(u64),
     ) -> Result<Cached, UnpackError> {
         let folder = self.folder.join(key(layer));
@@ -117,13 +119,13 @@ impl Cache {
             // Between the two locks another process may unpack it, or clear the cache.
             self.lock(&lock, FlockOperation::LockExclusive)?;
             if !folder.is_dir() {
-                self.unpack(image, layer, &folder, progress)?;
+                self.unpack(image, layer, below, progress)?;
                 is_new = true;
             }
             // Without a moment in between: the kernel converts it if no other process waits.
             self.lock(&lock, FlockOperation::LockShared)?;
             if !folder.is_dir() {
-                return self.layer(image, layer, progress);
+                return self.layer(image, layer, below, progress);
             }
         }
         let left_out = fs::read(folder.with_extension("json")).ok();
@@ -136,9 +138,10 @@ impl Cache {
         &self,
         image: &Image,
         layer: &Layer,
-        folder: &Path,
+        below: &[PathBuf],
         progress: &mut dyn FnMut(u64),
     ) -> Result<(), UnpackError> {
+        let folder = &self.folder.join(key(layer));
         let partial = folder.with_extension("partial");
         let failed = |action| {
             let path = partial.clone();
@@ -148,7 +151,8 @@ impl Cache {
         fs::create_dir(&partial)
             .and_then(|()| fs::set_permissions(&partial, Permissions::from_mode(0o755)))
             .map_err(failed("make"))?;
-        let unpacked = self.unpack_into(image, layer, &partial, progress).and_then(|left_out| {
+        let unpacked = self.unpack_into(image, layer, &partial, below, progress);
+        let unpacked = unpacked.and_then(|left_out| {
             let text = serde_json::to_vec(&left_out).map_err(io::Error::from);
             text.and_then(|text| fs::write(folder.with_extension("json"), text))
                 // What is there after the name is there must be whole, also after a power failure.
@@ -168,6 +172,7 @@ impl Cache {
         image: &Image,
         layer: &Layer,
         partial: &Path,
+        below: &[PathBuf],
         progress: &mut dyn FnMut(u64),
     ) -> Result<LeftOut, UnpackError> {
         let read = |source| UnpackError::Read { layer: layer.id.clone(), source };
@@ -175,7 +180,7 @@ impl Cache {
         let mut stored = Hashing::new(Counting { inner: file, progress });
         let mut content =
             Hashing::new(decoder(BufReader::with_capacity(READ_BYTES, &mut stored)).map_err(read)?);
-        let left_out = unpack(&mut content, partial, &self.ids);
+        let left_out = unpack(&mut content, partial, below, &self.ids);
         let (digest, _) = match (content.finish(), &left_out) {
             (Err(error), Ok(_)) => return Err(read(error)),
             (Err(_), Err(_)) => return Err(entry_failure(layer, left_out)),
@@ -274,9 +279,8 @@ fn entry_failure(layer: &Layer, result: Result<LeftOut, EntryError>) -> UnpackEr
     }
 }
 
-/// Short, because the names of all layers of an image have to fit into a page (mount(2)).
 fn key(layer: &Layer) -> &str {
-    &layer.id.hex()[..32]
+    &layer.chain.hex()[..32]
 }
 
 struct Counting<'a, R> {

@@ -20,9 +20,9 @@ pub(crate) struct Descriptor {
     #[serde(default)]
     pub(crate) media_type: String,
     pub(crate) digest: String,
-    /// Bytes; 0 where it is not said.
+    /// Bytes, where it is said.
     #[serde(default)]
-    pub(crate) size: u64,
+    pub(crate) size: Option<u64>,
     #[serde(default)]
     pub(crate) annotations: BTreeMap<String, String>,
     #[serde(default)]

@@ -36,8 +36,13 @@ impl Ids {
         }
     }
 
-    /// Names a part of the cache: the same layer has other owners there.
+    /// Names a part of the cache: the same layer has other owners there. The number is of the way in which
+    /// layers are unpacked: those of another version are not taken.
     pub(crate) fn key(&self) -> String {
+        format!("2-{}", self.owners())
+    }
+
+    fn owners(&self) -> String {
         match self {
             Ids::Same => "same".into(),
             Ids::Subordinate { own, users, groups } => format!(

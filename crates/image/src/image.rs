@@ -27,8 +27,11 @@ pub struct Image {
 /// A layer of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layer {
-    /// The digest of its content, a tar file: what it is known by.
+    /// The digest of its content, a tar file.
     pub id: Digest,
+    /// The digest of it and all below it, `ChainID` of the OCI Image Specification: what it is known by
+    /// where it is unpacked, because that depends on those.
+    pub chain: Digest,
     /// Its digest as it is stored, compressed or not; `None`: the image does not say.
     pub stored: Option<Digest>,
     file: String,

@@ -40,7 +40,7 @@ impl Inside {
     /// # Errors
     /// As openat2(2); `ENOSYS` before Linux 5.6.
     pub fn find(&self, path: impl AsRef<OsStr>) -> io::Result<OwnedFd> {
-        Ok(self.resolve(path.as_ref(), OFlags::PATH)?)
+        Ok(self.resolve(path.as_ref(), OFlags::PATH, NO_MORE)?)
     }
 
     /// Opens a file for reading; a link at its end is followed.
@@ -48,7 +48,11 @@ impl Inside {
     /// # Errors
     /// As openat2(2).
     pub fn read(&self, path: impl AsRef<OsStr>) -> io::Result<OwnedFd> {
-        Ok(self.resolve(path.as_ref(), OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?)
+        Ok(self.resolve(
+            path.as_ref(),
+            OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY,
+            NO_MORE,
+        )?)
     }
 
     /// What is at the path, made with the folders above it if nothing is there. A link at the end that
@@ -58,7 +62,7 @@ impl Inside {
     /// `ENOTDIR` or `EISDIR` if something else is there; otherwise as openat2(2), mkdirat(2).
     pub fn find_or_make(&self, path: impl AsRef<OsStr>, kind: Kind) -> io::Result<OwnedFd> {
         let path = path.as_ref();
-        if let Ok(found) = self.resolve(path, OFlags::PATH) {
+        if let Ok(found) = self.resolve(path, OFlags::PATH, NO_MORE) {
             let is_folder = FileType::from_raw_mode(rustix::fs::fstat(&found)?.st_mode).is_dir();
             return match (kind, is_folder) {
                 (Kind::Folder, false) => Err(Errno::NOTDIR.into()),
@@ -72,29 +76,39 @@ impl Inside {
             rustix::fs::unlinkat(&folder, name, AtFlags::empty())?;
         }
         match kind {
-            Kind::Folder => rustix::fs::mkdirat(&folder, name, Mode::from_raw_mode(0o755))?,
+            Kind::Folder => make_folder(&folder, name)?,
             Kind::File => {
                 let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-                drop(rustix::fs::openat(&folder, name, flags, Mode::from_raw_mode(0o644))?);
+                let mode = Mode::from_raw_mode(0o644);
+                let file = rustix::fs::openat(&folder, name, flags, mode)?;
+                rustix::fs::fchmod(&file, mode)?;
             }
         }
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(rustix::fs::openat(&folder, name, flags, Mode::empty())?)
     }
 
+    /// The folder at the path, on which no link is.
+    ///
+    /// # Errors
+    /// As openat2(2); `ELOOP` if there is a link.
+    pub(crate) fn folder_without_links(&self, path: &OsStr) -> io::Result<OwnedFd> {
+        Ok(self.resolve(path, OFlags::PATH | OFlags::DIRECTORY, ResolveFlags::NO_SYMLINKS)?)
+    }
+
     /// The folder at the path, made with those above it where they are missing.
     ///
     /// # Errors
     /// `ENOTDIR` if something else is in the way.
-    pub(crate) fn folder(&self, path: &OsStr) -> io::Result<OwnedFd> {
-        match self.resolve(path, OFlags::PATH | OFlags::DIRECTORY) {
+    fn folder(&self, path: &OsStr) -> io::Result<OwnedFd> {
+        match self.resolve(path, OFlags::PATH | OFlags::DIRECTORY, NO_MORE) {
             Ok(found) => return Ok(found),
             Err(Errno::NOENT) => {}
             Err(error) => return Err(error.into()),
         }
         let (above, name) = split(path).ok_or(Errno::NOENT)?;
         let above = self.folder(above)?;
-        match rustix::fs::mkdirat(&above, name, Mode::from_raw_mode(0o755)) {
+        match make_folder(&above, name) {
             // A link there leads nowhere.
             Err(Errno::EXIST) => return Err(Errno::NOTDIR.into()),
             made => made?,
@@ -103,8 +117,8 @@ impl Inside {
         Ok(rustix::fs::openat(&above, name, flags, Mode::empty())?)
     }
 
-    fn resolve(&self, path: &OsStr, flags: OFlags) -> Result<OwnedFd, Errno> {
-        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+    fn resolve(&self, path: &OsStr, flags: OFlags, more: ResolveFlags) -> Result<OwnedFd, Errno> {
+        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS | more;
         let path = if path.is_empty() { OsStr::new(".") } else { path };
         loop {
             let flags = flags | OFlags::CLOEXEC;
@@ -135,10 +149,19 @@ pub(crate) fn split(path: &OsStr) -> Option<(&OsStr, &OsStr)> {
     Some((OsStr::from_bytes(folder), OsStr::from_bytes(name)))
 }
 
+/// Whatever the umask.
+fn make_folder(above: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
+    let mode = Mode::from_raw_mode(0o755);
+    rustix::fs::mkdirat(above, name, mode)?;
+    rustix::fs::chmodat(above, name, mode, AtFlags::empty())
+}
+
 fn is_link(folder: &OwnedFd, name: &OsStr) -> bool {
     let about = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
     about.is_ok_and(|about| FileType::from_raw_mode(about.st_mode).is_symlink())
 }
+
+const NO_MORE: ResolveFlags = ResolveFlags::empty();
 
 #[cfg(test)]
 mod tests {

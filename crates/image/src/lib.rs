@@ -14,7 +14,9 @@
 //! | `ids` | [`Ids`]: which owners unpacked files can have; pure |
 //! | `store` | where blobs are: a folder, or a tar file |
 //! | `image` | [`Image`]: an image that has been looked at |
+//! | `entries` | the entries of a layer's tar file |
 //! | `unpack` | from a layer to a folder |
+//! | `copied` | entries as others: attributes, holes |
 //! | `inside` | [`Inside`]: paths below a folder that no link leads out of |
 //! | `cache` | [`Cache`]: layers by digest, each unpacked once |
 //! | `fetched` | [`Fetched`]: images from registries in the cache, with what they still lack |
@@ -30,8 +32,10 @@
 mod account;
 mod cache;
 mod config;
+mod copied;
 mod digest;
 mod document;
+mod entries;
 mod error;
 mod fetched;
 mod ids;

@@ -1,15 +1,16 @@
-//! Layers as the one tree that they are together, without overlayfs: to read a file of it, and to copy
-//! it where overlayfs is denied.
+//! Layers as the one tree that they are together, without overlayfs: to read a file of it, to unpack
+//! the next layer onto it, and to copy it where overlayfs is denied.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::collections::{BTreeMap, VecDeque};
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata};
 use std::io::{self, Read};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, Uid};
+use rustix::io::Errno;
 
+use crate::copied;
 use crate::inside::Inside;
 use crate::unpack::{is_opaque, is_whiteout_at};
 
@@ -20,71 +21,183 @@ pub struct Merged {
     layers: Vec<PathBuf>,
 }
 
+/// What a path of the tree leads to.
+#[derive(Debug)]
+pub(crate) struct Walked {
+    /// The path without links; what is not there is at its end.
+    pub(crate) names: Vec<OsString>,
+    /// Of each folder on it, the root first: the layers that have a part of it, the topmost first.
+    pub(crate) folders: Vec<Vec<usize>>,
+    pub(crate) found: Found,
+}
+
+/// What is there.
+#[derive(Debug)]
+pub(crate) enum Found {
+    Nothing,
+    /// The last of [`Walked::folders`].
+    Folder,
+    /// Anything else, and the layer that has it.
+    Other(usize, Metadata),
+}
+
 impl Merged {
-    /// Of folders, the topmost first.
+    /// Of folders, the topmost first. Those below one that hides all are left away.
     #[must_use]
-    pub fn new(layers: Vec<PathBuf>) -> Merged {
+    pub fn new(mut layers: Vec<PathBuf>) -> Merged {
+        // overlayfs does not look whether a root is opaque.
+        if let Some(last) = layers.iter().position(|layer| is_opaque(layer)) {
+            layers.truncate(last + 1);
+        }
         Merged { layers }
+    }
+
+    /// Its layers, the topmost first.
+    #[must_use]
+    pub fn layers(&self) -> &[PathBuf] {
+        &self.layers
     }
 
     /// The content of a file, of its first 4 MiB; `None` if there is no such file.
     #[must_use]
     pub fn read(&self, path: &Path) -> Option<Vec<u8>> {
-        for layer in &self.layers {
-            let inside = Inside::open(layer).ok()?;
-            if let Ok(open) = inside.read(path) {
-                let file = fs::File::from(open);
-                let is_file = file.metadata().is_ok_and(|about| about.is_file());
-                let mut bytes = Vec::new();
-                let read = file.take(READ_BYTES_MAX).read_to_end(&mut bytes);
-                return (is_file && read.is_ok()).then_some(bytes);
-            }
-            if hides(layer, path) {
-                return None;
-            }
-        }
-        None
+        let walked = self.walk(path, true).ok()?;
+        let Found::Other(layer, _) = walked.found else { return None };
+        let open = Inside::open(&self.layers[layer]).ok()?.read(path_of(&walked.names)).ok()?;
+        let file = fs::File::from(open);
+        let is_file = file.metadata().is_ok_and(|about| about.is_file());
+        let mut bytes = Vec::new();
+        let read = file.take(READ_BYTES_MAX).read_to_end(&mut bytes);
+        (is_file && read.is_ok()).then_some(bytes)
     }
 
     /// Copies what is at `path` (the root: an empty path), if it is a folder, into the folder `target`,
-    /// with owners, modes and times. The caller alone may write there. Whether there was one.
+    /// with owners, modes, times and extended attributes. The caller alone may write there. Whether
+    /// there was one.
     ///
     /// # Errors
     /// What could not be copied.
     pub fn copy(&self, path: &Path, target: &Path) -> Result<bool, (PathBuf, io::Error)> {
-        let mut lowest = 0;
-        for layer in &self.layers {
-            lowest += 1;
-            if hides(layer, path) {
-                break;
-            }
-        }
-        let mut found = false;
-        for layer in self.layers[..lowest].iter().rev() {
-            let from = layer.join(path);
-            let Ok(about) = fs::symlink_metadata(&from) else { continue };
-            if !about.is_dir() {
-                continue;
-            }
-            found = true;
+        let Ok(walked) = self.walk(path, true) else { return Ok(false) };
+        let (Found::Folder, Some(parts)) = (&walked.found, walked.folders.last()) else {
+            return Ok(false);
+        };
+        for layer in parts.iter().rev() {
+            let from = self.layers[*layer].join(path_of(&walked.names));
+            let about = fs::symlink_metadata(&from).map_err(|error| (from.clone(), error))?;
             let mut copier = Copier { links: BTreeMap::new() };
             copier.folder(&from, &about, target)?;
         }
-        Ok(found)
+        Ok(true)
+    }
+
+    /// Gives the folder `target` the attributes of the tree's root.
+    ///
+    /// # Errors
+    /// As chown(2), chmod(2), setxattr(2) and utimensat(2) have them.
+    pub fn like_root(&self, target: &Path) -> io::Result<()> {
+        let Some(layer) = self.layers.first() else { return Ok(()) };
+        copied::attributes(layer, &fs::metadata(layer)?, target)
+    }
+
+    /// Where something is that [`Merged::walk`] has found in a layer.
+    pub(crate) fn place(&self, layer: usize, names: &[OsString]) -> PathBuf {
+        self.layers[layer].join(path_of(names))
+    }
+
+    /// Goes along a path as overlayfs would show it, through links of all layers, also of the last
+    /// name where `follows`. No link leads out of the tree.
+    pub(crate) fn walk(&self, path: impl AsRef<Path>, follows: bool) -> io::Result<Walked> {
+        let mut pending: VecDeque<OsString> = steps(path.as_ref()).collect();
+        let root = (0..self.layers.len()).collect();
+        let mut walked = Walked { names: Vec::new(), folders: vec![root], found: Found::Folder };
+        let mut links = 0;
+        while let Some(step) = pending.pop_front() {
+            if step == ".." {
+                walked.names.pop();
+                // Of what is not there, no folder is known.
+                walked.folders.truncate(walked.names.len() + 1);
+                if walked.folders.len() == walked.names.len() + 1 {
+                    walked.found = Found::Folder;
+                }
+                continue;
+            }
+            let is_missing = matches!(walked.found, Found::Nothing);
+            walked.names.push(step);
+            if is_missing {
+                continue;
+            }
+            let parts = walked.folders.last().map_or(&[][..], Vec::as_slice);
+            let (found, below) = self.look(parts, &walked.names)?;
+            match found {
+                Found::Other(layer, about)
+                    if about.is_symlink() && (follows || !pending.is_empty()) =>
+                {
+                    links += 1;
+                    if links > LINKS_MAX {
+                        return Err(Errno::LOOP.into());
+                    }
+                    let target = fs::read_link(self.place(layer, &walked.names))?;
+                    walked.names.pop();
+                    if target.is_absolute() {
+                        walked.names.clear();
+                        walked.folders.truncate(1);
+                    }
+                    steps(&target)
+                        .collect::<Vec<_>>()
+                        .into_iter()
+                        .rev()
+                        .for_each(|step| pending.push_front(step));
+                }
+                Found::Other(..) if !pending.is_empty() => return Err(Errno::NOTDIR.into()),
+                Found::Folder => {
+                    walked.folders.push(below);
+                    walked.found = Found::Folder;
+                }
+                found => walked.found = found,
+            }
+        }
+        Ok(walked)
+    }
+
+    /// What has the last of `names` in a folder of which these layers have parts; of a folder, the layers
+    /// that have parts of it.
+    fn look(&self, parts: &[usize], names: &[OsString]) -> io::Result<(Found, Vec<usize>)> {
+        let mut below = Vec::new();
+        for layer in parts {
+            let place = self.place(*layer, names);
+            let about = match fs::symlink_metadata(&place) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                other => other?,
+            };
+            if about.is_dir() {
+                below.push(*layer);
+                if is_opaque(&place) {
+                    break;
+                }
+            } else if below.is_empty() && !is_whiteout_at(&place) {
+                return Ok((Found::Other(*layer, about), below));
+            } else {
+                break;
+            }
+        }
+        let found = if below.is_empty() { Found::Nothing } else { Found::Folder };
+        Ok((found, below))
     }
 }
 
-/// Whether a layer hides what those below it have at the path.
-fn hides(layer: &Path, path: &Path) -> bool {
-    let mut at = layer.to_owned();
-    for part in path.components() {
-        let std::path::Component::Normal(part) = part else { continue };
-        at.push(part);
-        if is_whiteout_at(&at) || is_opaque(&at) {
-            return true;
-        }
-    }
-    false
+/// The steps of a path.
+fn steps(path: &Path) -> impl Iterator<Item = OsString> {
+    path.components().filter_map(|component| match component {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some("..".into()),
+        _ => None,
+    })
+}
+
+/// A path below a root; of the root itself `.`.
+pub(crate) fn path_of(names: &[OsString]) -> PathBuf {
+    if names.is_empty() { ".".into() } else { names.join(OsStr::new("/")).into() }
 }
 
 struct Copier {
@@ -113,7 +226,7 @@ impl Copier {
             let entry = entry.map_err(failed)?;
             self.entry(&entry.path(), &to.join(entry.file_name()))?;
         }
-        finish(to, about).map_err(failed)
+        copied::attributes(from, about, to).map_err(failed)
     }
 
     fn entry(&mut self, from: &Path, to: &Path) -> Result<(), (PathBuf, io::Error)> {
@@ -133,38 +246,8 @@ impl Copier {
             }
             self.links.insert(number, to.to_owned());
         }
-        copy_one(from, &about, to).map_err(failed)
+        copied::entry(from, &about, to).map_err(failed)
     }
-}
-
-fn copy_one(from: &Path, about: &Metadata, to: &Path) -> io::Result<()> {
-    let kind = about.file_type();
-    if kind.is_symlink() {
-        std::os::unix::fs::symlink(fs::read_link(from)?, to)?;
-    } else if kind.is_file() {
-        fs::copy(from, to)?;
-    } else if kind.is_fifo() {
-        rustix::fs::mknodat(CWD, to, FileType::Fifo, Mode::from_raw_mode(0o600), 0)?;
-    } else {
-        // Sockets of programs that are gone, and devices.
-        return Ok(());
-    }
-    finish(to, about)
-}
-
-/// The owner, which comes before the mode, and the times.
-fn finish(to: &Path, about: &Metadata) -> io::Result<()> {
-    let (uid, gid) = (Some(Uid::from_raw(about.uid())), Some(Gid::from_raw(about.gid())));
-    rustix::fs::chownat(CWD, to, uid, gid, AtFlags::SYMLINK_NOFOLLOW)?;
-    if !about.is_symlink() {
-        fs::set_permissions(to, fs::Permissions::from_mode(about.mode() & 0o7777))?;
-    }
-    let time = |tv_sec, tv_nsec| rustix::fs::Timespec { tv_sec, tv_nsec };
-    let times = rustix::fs::Timestamps {
-        last_access: time(about.atime(), about.atime_nsec()),
-        last_modification: time(about.mtime(), about.mtime_nsec()),
-    };
-    Ok(rustix::fs::utimensat(CWD, to, &times, AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
 fn empty(folder: &Path) -> io::Result<()> {
@@ -183,6 +266,8 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
+/// As Linux has it (path_resolution(7)).
+const LINKS_MAX: usize = 40;
 const READ_BYTES_MAX: u64 = 4 << 20;
 
 #[cfg(test)]
@@ -201,7 +286,7 @@ mod tests {
         for (number, entries) in layers.iter().enumerate() {
             let path = folder.path().join(number.to_string());
             fs::create_dir(&path).unwrap();
-            match unpack(&tar(entries)[..], &path, &Ids::One) {
+            match unpack(&tar(entries)[..], &path, &paths, &Ids::One) {
                 Err(EntryError::Failed(_, error)) if error.raw_os_error() == Some(95) => {
                     return None;
                 }

@@ -170,3 +170,21 @@ fn write_tar(path: &Path, files: Vec<(String, Vec<u8>)>) -> PathBuf {
     builder.into_inner().unwrap();
     path.to_owned()
 }
+
+/// An extended header with these records, which the next entry has.
+pub(crate) fn pax(records: &[(&str, &str)]) -> Vec<u8> {
+    let mut content = String::new();
+    for (key, value) in records {
+        let rest = key.len() + value.len() + 3;
+        let mut length = rest + 1;
+        while length != rest + length.to_string().len() {
+            length = rest + length.to_string().len();
+        }
+        content += &format!("{length} {key}={value}\n");
+    }
+    let header = Made { content: content.into_bytes(), ..other("x", EntryType::XHeader, "") };
+    let mut bytes = tar(&[header]);
+    // Without the end of an archive.
+    bytes.truncate(bytes.len() - 1024);
+    bytes
+}

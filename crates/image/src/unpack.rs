@@ -8,20 +8,25 @@
 //! the disk has room is refused before anything of it is written.
 
 mod attributes;
+mod content;
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, XattrFlags};
 use rustix::io::Errno;
-use tar::{Archive, Entry, EntryType};
+use tar::EntryType;
 
+use crate::entries::{Entries, Member, Time, is_file};
 use crate::ids::Ids;
 use crate::inside::Inside;
+use crate::merged::{Found, Merged, path_of};
 use crate::name::{self, Asked};
-use attributes::Attributes;
+pub(crate) use attributes::is_taken_over;
 
 /// What a layer has and its folder has not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -45,20 +50,31 @@ pub(crate) enum EntryError {
     Failed(String, io::Error),
 }
 
-/// Unpacks the entries of a tar file into a folder.
-pub(crate) fn unpack(tar: impl Read, folder: &Path, ids: &Ids) -> Result<LeftOut, EntryError> {
-    let inside = Inside::open(folder).map_err(|error| failed("/", error))?;
+/// Unpacks the entries of a tar file into a folder, which is shown above the layers `below` (the topmost
+/// first). Folders that the file does not name are as these have them, and hard links lead into these.
+pub(crate) fn unpack(
+    tar: impl Read,
+    folder: &Path,
+    below: &[PathBuf],
+    ids: &Ids,
+) -> Result<LeftOut, EntryError> {
+    let failed = |error| failed("/", error);
+    let layers = std::iter::once(folder).chain(below.iter().map(PathBuf::as_path));
     let mut unpacker = Unpacker {
-        inside,
+        inside: Inside::open(folder).map_err(failed)?,
         root: folder,
+        tree: Merged::new(layers.map(Path::to_owned).collect()),
         ids,
         left_out: LeftOut::default(),
-        times: Vec::new(),
-        entries: 0,
+        times: BTreeMap::new(),
+        count: 0,
     };
-    let mut archive = Archive::new(tar);
-    for entry in archive.entries().map_err(EntryError::Read)? {
-        unpacker.entry(entry.map_err(EntryError::Read)?)?;
+    if let Some(lower) = below.first() {
+        unpacker.inherit(lower, &[]).map_err(failed)?;
+    }
+    let mut entries = Entries::new(tar);
+    while let Some(member) = entries.next().map_err(EntryError::Read)? {
+        unpacker.entry(&member, &mut entries)?;
     }
     unpacker.set_times();
     Ok(unpacker.left_out)
@@ -67,52 +83,54 @@ pub(crate) fn unpack(tar: impl Read, folder: &Path, ids: &Ids) -> Result<LeftOut
 struct Unpacker<'a> {
     inside: Inside,
     root: &'a Path,
+    /// This layer, and those below it.
+    tree: Merged,
     ids: &'a Ids,
     left_out: LeftOut,
     /// Of folders, which change with what is put into them.
-    times: Vec<(OsString, i64)>,
-    entries: u64,
+    times: BTreeMap<PathBuf, Time>,
+    count: u64,
 }
 
 impl Unpacker<'_> {
-    fn entry<R: Read>(&mut self, mut entry: Entry<'_, R>) -> Result<(), EntryError> {
-        let bytes = entry.path_bytes().into_owned();
-        let shown = shown(&bytes);
+    fn entry<R: Read>(&mut self, member: &Member, data: &mut Entries<R>) -> Result<(), EntryError> {
+        let shown = shown(&member.name);
         let refused = |why: &str| EntryError::Refused(shown.clone(), why.to_owned());
-        self.entries += 1;
-        if self.entries > ENTRIES_MAX {
+        self.count += 1;
+        if self.count > ENTRIES_MAX {
             return Err(refused("is one of more than ten million entries"));
         }
-        let parts = name::parts(&bytes).map_err(refused)?;
+        let parts = name::parts(&member.name).map_err(refused)?;
         let write = |error| failed(&shown, error);
         match name::asked(parts).map_err(refused)? {
             Asked::Nothing => Ok(()),
             Asked::Opaque(folder) => {
-                let folder = self.inside.folder(&joined(&folder)).map_err(write)?;
+                let (_, folder) = self.folder(&folder).map_err(write)?;
                 set_opaque(&folder).map_err(write)
             }
             Asked::Whiteout(parts) => self.white_out(&parts).map_err(write),
             Asked::Entry(parts) if parts.is_empty() => {
-                if !entry.header().entry_type().is_dir() {
+                if !member.kind.is_dir() {
                     return Err(refused("is the root, and not a folder"));
                 }
-                let attributes = Attributes::of(&mut entry).map_err(EntryError::Read)?;
-                let root = self.inside.folder(OsStr::new("")).map_err(write)?;
-                self.finish(&root, OsStr::new("."), &attributes).map_err(write)
+                let root = self.inside.find("").map_err(write)?;
+                self.times.insert(path_of(&[]), member.modified);
+                self.finish(&root, OsStr::new("."), member).map_err(write)
             }
-            Asked::Entry(parts) => self.place(entry, &parts, &shown),
+            Asked::Entry(parts) => self.place(member, data, parts, &shown),
         }
     }
 
     fn place<R: Read>(
         &mut self,
-        mut entry: Entry<'_, R>,
-        parts: &[OsString],
+        member: &Member,
+        data: &mut Entries<R>,
+        mut parts: Vec<OsString>,
         shown: &str,
     ) -> Result<(), EntryError> {
         let refused = |why: String| EntryError::Refused(shown.to_owned(), why);
         let write = |error| failed(shown, error);
-        let kind = entry.header().entry_type();
+        let kind = member.kind;
         if matches!(kind, EntryType::Char | EntryType::Block) {
             if parts[0] == "dev" {
                 self.left_out.devices += 1;
@@ -120,91 +138,144 @@ impl Unpacker<'_> {
             }
             return Err(refused("is a device node, which no node gets".to_owned()));
         }
-        let attributes = Attributes::of(&mut entry).map_err(EntryError::Read)?;
-        let Some((name, above)) = parts.split_last() else { return Ok(()) };
-        let above = self.inside.folder(&joined(above)).map_err(write)?;
-        let was_hidden = make_room(&above, name, kind.is_dir()).map_err(|error| match error {
+        let Some(name) = parts.pop() else { return Ok(()) };
+        let (mut names, above) = self.folder(&parts).map_err(write)?;
+        let was_hidden = make_room(&above, &name, kind.is_dir()).map_err(|error| match error {
             Errno::ISDIR => refused("is also a folder of the same layer".to_owned()),
             other => failed(shown, other.into()),
         })?;
         match kind {
             EntryType::Directory => {
-                match rustix::fs::mkdirat(&above, name, Mode::from_raw_mode(0o700)) {
-                    Ok(()) | Err(Errno::EXIST) => {}
-                    Err(error) => return Err(write(error.into())),
-                }
-                let folder = folder_in(&above, name).map_err(write)?;
-                if was_hidden {
-                    set_opaque(&folder).map_err(write)?;
-                }
-                self.times.push((joined(parts), attributes.modified));
+                let folder = make_folder(&above, &name, was_hidden).map_err(write)?;
+                drop(folder);
+                names.push(name.clone());
+                self.times.insert(path_of(&names), member.modified);
             }
             EntryType::Symlink => {
-                let target = entry.link_name_bytes().unwrap_or_default().into_owned();
-                if target.is_empty() || target.contains(&0) {
+                if member.link.is_empty() || member.link.contains(&0) {
                     return Err(refused("is a link to nothing".to_owned()));
                 }
-                rustix::fs::symlinkat(&target[..], &above, name).map_err(|e| write(e.into()))?;
+                let made = rustix::fs::symlinkat(&member.link[..], &above, &name);
+                made.map_err(|error| write(error.into()))?;
             }
-            EntryType::Link => return self.hard_link(&entry, &above, name, shown),
+            EntryType::Link => return self.hard_link(member, &above, &name, shown),
             EntryType::Fifo => {
                 let mode = Mode::from_raw_mode(0o600);
-                rustix::fs::mknodat(&above, name, FileType::Fifo, mode, 0)
+                rustix::fs::mknodat(&above, &name, FileType::Fifo, mode, 0)
                     .map_err(|error| write(error.into()))?;
             }
-            kind if kind.is_file() || kind == EntryType::GNUSparse => {
-                self.check_room(entry.size()).map_err(refused)?;
-                copy_file(&mut entry, &above, name).map_err(|error| match error {
-                    Copied::Read(error) => EntryError::Read(error),
-                    Copied::Write(error) => failed(shown, error),
+            kind if is_file(kind) => {
+                self.check_room(member.extents.iter().map(|it| it.length).sum())
+                    .map_err(refused)?;
+                content::write(member, data, &above, &name).map_err(|error| match error {
+                    content::Error::Read(error) => EntryError::Read(error),
+                    content::Error::Write(error) => failed(shown, error),
                 })?;
             }
             other => {
                 return Err(refused(format!("is of an unknown kind ({:#x})", other.as_byte())));
             }
         }
-        self.finish(&above, name, &attributes).map_err(write)
+        self.finish(&above, &name, member).map_err(write)
+    }
+
+    /// The folder at the path, and its path without links. What of it this layer does not have yet is
+    /// made as the layers below have it; what none has, as root's, open to all.
+    fn folder(&mut self, parts: &[OsString]) -> io::Result<(Vec<OsString>, OwnedFd)> {
+        if let Ok(own) = self.inside.folder_without_links(&parts.join(OsStr::new("/"))) {
+            return Ok((parts.to_vec(), own));
+        }
+        let walked = self.tree.walk(path_of(parts), true)?;
+        if matches!(walked.found, Found::Other(..)) {
+            return Err(Errno::NOTDIR.into());
+        }
+        let mut folder = self.inside.find("")?;
+        for (depth, name) in (1..).zip(&walked.names) {
+            let names = &walked.names[..depth];
+            let layer = walked.folders.get(depth).and_then(|layers| layers.first());
+            folder = match layer {
+                Some(0) => folder_in(&folder, name)?,
+                Some(layer) => {
+                    let made = make_folder(&folder, name, false)?;
+                    self.inherit(&self.tree.place(*layer, names), names)?;
+                    made
+                }
+                // A whiteout of this layer hides what was there.
+                None => {
+                    let was_hidden = make_room(&folder, name, true)?;
+                    let made = make_folder(&folder, name, was_hidden)?;
+                    let mode = Mode::from_raw_mode(0o755);
+                    rustix::fs::chmodat(&folder, name, mode, AtFlags::empty())?;
+                    made
+                }
+            };
+        }
+        Ok((walked.names, folder))
+    }
+
+    /// Gives a folder of this layer the attributes of one below it.
+    fn inherit(&mut self, from: &Path, names: &[OsString]) -> io::Result<()> {
+        let about = fs::symlink_metadata(from)?;
+        crate::copied::attributes(from, &about, &self.root.join(path_of(names)))?;
+        self.times.insert(path_of(names), attributes::modified(&about));
+        Ok(())
     }
 
     /// The owner, the mode, the time and the extended attributes.
-    fn finish(&mut self, above: &OwnedFd, name: &OsStr, of: &Attributes) -> io::Result<()> {
+    fn finish(&mut self, above: &OwnedFd, name: &OsStr, of: &Member) -> io::Result<()> {
         let left_out = attributes::set(above, name, of, self.ids)?;
         self.left_out.owners += left_out.owners;
         self.left_out.attributes += left_out.attributes;
         Ok(())
     }
 
-    fn hard_link<R: Read>(
-        &self,
-        entry: &Entry<'_, R>,
+    fn hard_link(
+        &mut self,
+        member: &Member,
         above: &OwnedFd,
         name: &OsStr,
         shown: &str,
     ) -> Result<(), EntryError> {
         let refused = |why: String| EntryError::Refused(shown.to_owned(), why);
-        let target = entry.link_name_bytes().unwrap_or_default().into_owned();
         // Some builders write the path from the root.
-        let below = target.strip_prefix(b"/").unwrap_or(&target);
-        let parts = name::parts(below).map_err(|why| {
-            refused(format!("is a link to `{}`, which {why}", self::shown(&target)))
-        })?;
-        let linked = parts.split_last().ok_or(Errno::NOENT).and_then(|(last, folder)| {
-            let folder = self.inside.find(joined(folder)).map_err(|_| Errno::NOENT)?;
-            rustix::fs::linkat(&folder, last, above, name, AtFlags::empty())
-        });
-        linked.map_err(|error| match error {
-            Errno::NOENT => refused(format!(
-                "is a link to `{}`, which this layer does not have",
-                self::shown(&target)
-            )),
-            other => failed(shown, other.into()),
-        })
+        let below = member.link.strip_prefix(b"/").unwrap_or(&member.link);
+        let target = self::shown(&member.link);
+        let parts = name::parts(below)
+            .map_err(|why| refused(format!("is a link to `{target}`, which {why}")))?;
+        let lacking = || {
+            let why = "which neither this layer nor one below it has";
+            refused(format!("is a link to `{target}`, {why}"))
+        };
+        let walked = self.tree.walk(path_of(&parts), false).map_err(|_| lacking())?;
+        let (last, folder) = walked.names.split_last().ok_or_else(lacking)?;
+        let failed = |error| failed(shown, error);
+        match &walked.found {
+            Found::Nothing => return Err(lacking()),
+            Found::Folder => return Err(refused(format!("is a link to `{target}`, a folder"))),
+            Found::Other(0, _) => {}
+            // As a program that links a file of a lower layer gets it: a copy in this one.
+            Found::Other(layer, about) => {
+                use std::os::unix::fs::MetadataExt;
+                self.check_room(about.blocks().saturating_mul(512)).map_err(refused)?;
+                self.folder(folder).map_err(failed)?;
+                let to = self.tree.place(0, &walked.names);
+                crate::copied::entry(&self.tree.place(*layer, &walked.names), about, &to)
+                    .map_err(failed)?;
+            }
+        }
+        let folder = self.inside.find(path_of(folder)).map_err(failed)?;
+        let linked = rustix::fs::linkat(&folder, last, above, name, AtFlags::empty());
+        linked.map_err(|error| failed(error.into()))
     }
 
     /// Hides what lower layers have: a character device 0/0, which needs no rights.
-    fn white_out(&self, parts: &[OsString]) -> io::Result<()> {
+    fn white_out(&mut self, parts: &[OsString]) -> io::Result<()> {
         let Some((name, above)) = parts.split_last() else { return Ok(()) };
-        let above = self.inside.folder(&joined(above))?;
+        let walked = self.tree.walk(path_of(parts), false);
+        if walked.is_ok_and(|walked| matches!(walked.found, Found::Nothing)) {
+            return Ok(());
+        }
+        let (_, above) = self.folder(above)?;
         match rustix::fs::statat(&above, name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => {}
             Err(error) => return Err(error.into()),
@@ -229,10 +300,10 @@ impl Unpacker<'_> {
     }
 
     fn set_times(&self) {
-        for (path, seconds) in self.times.iter().rev() {
+        for (path, time) in &self.times {
             if let Ok(folder) = self.inside.find(path) {
                 // It may have been replaced since.
-                let _ = attributes::set_time(&folder, OsStr::new("."), *seconds);
+                let _ = attributes::set_time(&folder, OsStr::new("."), *time);
             }
         }
     }
@@ -254,6 +325,19 @@ fn make_room(above: &OwnedFd, name: &OsStr, is_folder: bool) -> Result<bool, Err
     }
 }
 
+/// A folder of this name, which may be there; where it was a whiteout, nothing of what was there shows.
+fn make_folder(above: &OwnedFd, name: &OsStr, was_hidden: bool) -> io::Result<OwnedFd> {
+    match rustix::fs::mkdirat(above, name, Mode::from_raw_mode(0o700)) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let folder = folder_in(above, name)?;
+    if was_hidden {
+        set_opaque(&folder)?;
+    }
+    Ok(folder)
+}
+
 fn folder_in(above: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(rustix::fs::openat(above, name, flags, Mode::empty())?)
@@ -267,33 +351,6 @@ fn set_opaque(folder: impl AsFd) -> io::Result<()> {
 pub(crate) fn place_of(open: impl AsFd) -> PathBuf {
     use std::os::fd::AsRawFd;
     PathBuf::from(format!("/proc/self/fd/{}", open.as_fd().as_raw_fd()))
-}
-
-enum Copied {
-    Read(io::Error),
-    Write(io::Error),
-}
-
-/// By hand, because an error of the layer is another one than an error of the disk.
-fn copy_file(from: &mut impl Read, above: &OwnedFd, name: &OsStr) -> Result<(), Copied> {
-    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mode = Mode::from_raw_mode(0o600);
-    let file = rustix::fs::openat(above, name, flags, mode);
-    let mut file = std::fs::File::from(file.map_err(|error| Copied::Write(error.into()))?);
-    let mut buffer = vec![0; COPY_BYTES];
-    loop {
-        let read = match from.read(&mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(read) => read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(Copied::Read(error)),
-        };
-        io::Write::write_all(&mut file, &buffer[..read]).map_err(Copied::Write)?;
-    }
-}
-
-fn joined(parts: &[OsString]) -> OsString {
-    parts.join(OsStr::new("/"))
 }
 
 fn shown(bytes: &[u8]) -> String {
@@ -326,7 +383,6 @@ pub(crate) fn is_whiteout_at(path: &Path) -> bool {
 
 /// overlayfs's own where it is mounted with `userxattr`.
 const OPAQUE: &str = "user.overlay.opaque";
-const COPY_BYTES: usize = 256 << 10;
 const ENTRIES_MAX: u64 = 10_000_000;
 
 #[cfg(test)]

@@ -9,13 +9,23 @@ use windtunnel_sys::process;
 
 use super::RootError;
 
-/// The user that programs become, if they are neither the invoker nor root, and their home.
+/// What the programs of a node are.
+pub(super) struct Programs {
+    /// The user that they become, if they are neither the invoker nor root.
+    pub(super) user: Option<process::User>,
+    /// Its supplementary groups; `None`: as they are.
+    pub(super) groups: Option<Vec<u32>>,
+    pub(super) home: String,
+}
+
+/// What the programs of a node are. Groups that there are not here go to `notes`.
 pub(super) fn of(
     node: &Node,
     root: &Root,
     files: &Merged,
     namespaces: &Namespaces,
-) -> Result<(Option<process::User>, String), RootError> {
+    notes: &mut Vec<String>,
+) -> Result<Programs, RootError> {
     let invoker = namespaces.invoker().uid.to_string();
     let text = match (node.user, &root.user) {
         (User::Invoker, _) => invoker.as_str(),
@@ -28,14 +38,27 @@ pub(super) fn of(
     };
     let found = Account::find(text, &read("etc/passwd"), &read("etc/group"));
     let found = found.map_err(|source| RootError::Account { node: node.name.clone(), source })?;
-    let Account { uid, gid, home } = found;
+    let Account { uid, gid, groups, home } = found;
     let home = home.unwrap_or_else(|| if uid == 0 { "/root" } else { "/" }.to_owned());
-    if node.user != User::Image || node.programs_are_root() {
-        return Ok((None, home));
-    }
     let ids = namespaces.owners();
+    if node.user == User::Invoker {
+        return Ok(Programs { user: None, groups: None, home });
+    }
+    let (there, missing): (Vec<u32>, Vec<u32>) =
+        groups.into_iter().partition(|group| ids.owner(0, (*group).into()).is_some());
+    if !missing.is_empty() && ids != Ids::One {
+        notes.push(format!(
+            "node {}: its user is not in the groups {missing:?} of its image, which are beyond the \
+             subordinate identities here",
+            node.name
+        ));
+    }
+    let groups = namespaces.has_other_users().then_some(there);
+    if node.programs_are_root() {
+        return Ok(Programs { user: None, groups, home });
+    }
     if ids != Ids::One && ids.owner(uid.into(), gid.into()).is_none() {
         return Err(RootError::Beyond { node: node.name.clone(), uid, gid });
     }
-    Ok((Some(process::User { uid, gid }), home))
+    Ok(Programs { user: Some(process::User { uid, gid }), groups, home })
 }

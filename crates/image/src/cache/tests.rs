@@ -27,10 +27,10 @@ fn a_layer_is_unpacked_once_and_only_its_owner_can_enter_the_cache() {
     let cache = cache(folder.path());
     let layer = &image.layers()[0];
     let mut read = 0;
-    let first = cache.layer(&image, layer, &mut |bytes| read += bytes).unwrap();
+    let first = cache.layer(&image, layer, &[], &mut |bytes| read += bytes).unwrap();
     assert_eq!(fs::read(first.folder.join("a")).unwrap(), b"1");
     assert_eq!(read, image.stored_bytes(layer));
-    let again = cache.layer(&image, layer, &mut |_| ()).unwrap();
+    let again = cache.layer(&image, layer, &[], &mut |_| ()).unwrap();
     assert_eq!((first.is_new, again.is_new), (true, false));
     let mode = fs::metadata(folder.path().join("cache")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
@@ -46,7 +46,7 @@ fn layers_may_be_compressed_by_zstd_or_not_at_all() {
     let builder = Builder::new("{}").stored(content, stored).stored(other.clone(), other);
     let (image, cache) = (image(&builder, folder.path()), cache(folder.path()));
     let unpacked =
-        image.layers().iter().map(|layer| cache.layer(&image, layer, &mut |_| ()).unwrap());
+        image.layers().iter().map(|layer| cache.layer(&image, layer, &[], &mut |_| ()).unwrap());
     let unpacked: Vec<Cached> = unpacked.collect();
     assert_eq!(fs::read(unpacked[0].folder.join("a")).unwrap(), [7; 100_000]);
     assert_eq!(fs::read(unpacked[1].folder.join("b")).unwrap(), b"2");
@@ -58,7 +58,7 @@ fn a_layer_with_another_digest_leaves_nothing() {
     // Stored is another tar file than the one that the configuration names.
     let builder = Builder::new("{}").stored(tar(&[file("a", b"1")]), tar(&[file("a", b"2")]));
     let (image, cache) = (image(&builder, folder.path()), cache(folder.path()));
-    let error = cache.layer(&image, &image.layers()[0], &mut |_| ()).unwrap_err();
+    let error = cache.layer(&image, &image.layers()[0], &[], &mut |_| ()).unwrap_err();
     let expected = Digest::of(&tar(&[file("a", b"1")]));
     assert!(error.to_string().contains(&expected.to_string()), "{error}");
     assert_eq!(names(&cache), Vec::<String>::new());
@@ -69,7 +69,7 @@ fn a_hostile_layer_is_named_with_its_entry_and_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let builder = Builder::new("{}").layer(&[file("good", b"1"), file("../x", b"2")]);
     let (image, cache) = (image(&builder, folder.path()), cache(folder.path()));
-    let error = cache.layer(&image, &image.layers()[0], &mut |_| ()).unwrap_err();
+    let error = cache.layer(&image, &image.layers()[0], &[], &mut |_| ()).unwrap_err();
     assert!(error.to_string().ends_with("`../x` leads out of its folder by `..`"), "{error}");
     assert_eq!(names(&cache), Vec::<String>::new());
 }
@@ -82,7 +82,7 @@ fn what_an_interrupted_process_left_is_replaced() {
     let partial = cache.folder().join(key(&image.layers()[0])).with_extension("partial");
     fs::create_dir_all(partial.join("half")).unwrap();
     assert!(!cache.has(&image.layers()[0]));
-    let cached = cache.layer(&image, &image.layers()[0], &mut |_| ()).unwrap();
+    let cached = cache.layer(&image, &image.layers()[0], &[], &mut |_| ()).unwrap();
     assert!(!cached.folder.join("half").exists() && !partial.exists());
 }
 
@@ -94,7 +94,9 @@ fn many_at_once_unpack_it_once() {
     let layer = &image.layers()[0];
     let news = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8)
-            .map(|_| scope.spawn(move || cache.layer(image, layer, &mut |_| ()).unwrap().is_new))
+            .map(|_| {
+                scope.spawn(move || cache.layer(image, layer, &[], &mut |_| ()).unwrap().is_new)
+            })
             .collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).filter(|is_new| *is_new).count()
     });
@@ -106,8 +108,8 @@ fn a_layer_that_is_in_use_is_not_cleared() {
     let folder = tempfile::tempdir().unwrap();
     let builder = Builder::new("{}").layer(&[file("a", b"1")]).layer(&[file("b", b"2")]);
     let (image, cache) = (image(&builder, folder.path()), cache(folder.path()));
-    let used = cache.layer(&image, &image.layers()[0], &mut |_| ()).unwrap();
-    drop(cache.layer(&image, &image.layers()[1], &mut |_| ()).unwrap());
+    let used = cache.layer(&image, &image.layers()[0], &[], &mut |_| ()).unwrap();
+    drop(cache.layer(&image, &image.layers()[1], &[], &mut |_| ()).unwrap());
     assert_eq!(cache.layers().unwrap().len(), 2);
     let removed = cache.clear().unwrap();
     assert_eq!((removed.layers, removed.in_use), (1, 1));
@@ -115,4 +117,26 @@ fn a_layer_that_is_in_use_is_not_cleared() {
     drop(used);
     assert_eq!(cache.clear().unwrap().layers, 1);
     assert_eq!(names(&cache), Vec::<String>::new());
+}
+
+#[test]
+fn a_layer_above_others_is_another_one_than_by_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let entries = [file("d/x", b"1")];
+    let alone = Builder::new("{}").layer(&entries);
+    let mut private = crate::testing::other("d", tar::EntryType::Directory, "");
+    private.mode = 0o700;
+    let above = Builder::new("{}").layer(&[private]).layer(&entries);
+    let alone = Image::open(&alone.archive(&folder.path().join("alone.tar")), None).unwrap();
+    let above = Image::open(&above.archive(&folder.path().join("above.tar")), None).unwrap();
+    let cache = cache(folder.path());
+    let mode = |cached: &Cached| {
+        fs::metadata(cached.folder.join("d")).unwrap().permissions().mode() & 0o7777
+    };
+    let first = cache.layer(&alone, &alone.layers()[0], &[], &mut |_| ()).unwrap();
+    let lower = cache.layer(&above, &above.layers()[0], &[], &mut |_| ()).unwrap();
+    let below = [lower.folder.clone()];
+    let second = cache.layer(&above, &above.layers()[1], &below, &mut |_| ()).unwrap();
+    assert_eq!(alone.layers()[0].id, above.layers()[1].id, "the same content");
+    assert_eq!((mode(&first), mode(&second)), (0o755, 0o700));
 }

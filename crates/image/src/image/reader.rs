@@ -10,8 +10,15 @@ use crate::document::{ARCHITECTURE, Configuration, Descriptor, Index, Manifest, 
 use crate::error::ImageError;
 use crate::store::Store;
 
-/// Its layers' files, each with its digest if that is known.
-pub(super) type Files = Vec<(String, Option<Digest>)>;
+/// Its layers' files.
+pub(super) type Files = Vec<LayerFile>;
+
+/// A layer as it is stored, with what is said of it.
+pub(super) struct LayerFile {
+    file: String,
+    digest: Option<Digest>,
+    bytes: Option<u64>,
+}
 
 pub(super) struct Reader<'a> {
     pub(super) path: &'a Path,
@@ -29,7 +36,7 @@ impl Reader<'_> {
         let (id, configuration) = self.blob(&manifest.config)?;
         let file = |layer: &Descriptor| {
             let digest = self.digest(&layer.digest)?;
-            Ok((blob_name(&digest), Some(digest)))
+            Ok(LayerFile { file: blob_name(&digest), digest: Some(digest), bytes: layer.size })
         };
         let files = manifest.layers.iter().map(file).collect::<Result<_, _>>()?;
         Ok((id, configuration, files))
@@ -52,7 +59,8 @@ impl Reader<'_> {
         let bytes = self.bytes(&chosen.config)?;
         let configuration = self.parse(&chosen.config, &bytes)?;
         // A layer's file may be named by any digest or none: it is checked by its content.
-        let files = chosen.layers.into_iter().map(|file| (file, None)).collect();
+        let files = chosen.layers.into_iter();
+        let files = files.map(|file| LayerFile { file, digest: None, bytes: None }).collect();
         Ok((Digest::of(&bytes), configuration, files))
     }
 
@@ -111,7 +119,7 @@ impl Reader<'_> {
         for one in all {
             let digest = self.digest(&one.digest)?;
             if !self.store.has(&blob_name(&digest)) {
-                lacks.push(Missing { digest, bytes: one.size, is_manifest });
+                lacks.push(Missing { digest, bytes: one.size.unwrap_or(0), is_manifest });
             }
         }
         Ok(lacks)
@@ -152,15 +160,35 @@ impl Reader<'_> {
         if ids.len() > LAYERS_MAX {
             return Err(self.document("the configuration", "has more than 500 layers"));
         }
-        let pairs = ids.iter().zip(files);
-        let layer = |(id, (file, stored)): (&String, (String, Option<Digest>))| {
+        let mut layers: Vec<Layer> = Vec::new();
+        for (id, LayerFile { file, digest, bytes }) in ids.iter().zip(files) {
             if !self.store.has(&file) {
                 return Err(self
                     .document("the manifest", &format!("names a layer {file} that is not there")));
             }
-            Ok(Layer { id: self.digest(id)?, stored, file })
-        };
-        pairs.map(layer).collect()
+            self.check_size(&file, bytes)?;
+            let id = self.digest(id)?;
+            let chain = match layers.last() {
+                None => id.clone(),
+                Some(below) => Digest::of(format!("{} {id}", below.chain).as_bytes()),
+            };
+            layers.push(Layer { id, chain, stored: digest, file });
+        }
+        Ok(layers)
+    }
+
+    /// Whether a file has as many bytes as what names it says.
+    fn check_size(&self, file: &str, said: Option<u64>) -> Result<(), ImageError> {
+        let Some(said) = said else { return Ok(()) };
+        let found = self
+            .store
+            .read(file)
+            .map_err(|source| ImageError::Read { path: self.path.join(file), source })?;
+        if found.1 == said {
+            return Ok(());
+        }
+        let why = format!("names {file} with {said} bytes, and it has {}", found.1);
+        Err(self.document("the manifest or index", &why))
     }
 
     /// A document by its digest.
@@ -170,6 +198,7 @@ impl Reader<'_> {
     ) -> Result<(Digest, T), ImageError> {
         let expected = self.digest(&of.digest)?;
         let name = blob_name(&expected);
+        self.check_size(&name, of.size)?;
         let bytes = self.bytes(&name)?;
         let found = Digest::of(&bytes);
         if found != expected {

@@ -1,59 +1,31 @@
 //! The owner, mode, time and extended attributes of entries.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Read};
+use std::fs::Metadata;
+use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 
 use rustix::fs::{AtFlags, FileType, Gid, Mode, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags};
 use rustix::io::Errno;
-use tar::Entry;
 
 use super::{LeftOut, place_of};
+use crate::entries::{Member, Time};
 use crate::ids::Ids;
 
-/// What a layer says of an entry beside its content.
-#[derive(Debug)]
-pub(super) struct Attributes {
-    uid: u64,
-    gid: u64,
-    mode: u32,
-    /// Seconds since 1970.
-    pub(super) modified: i64,
-    extended: Vec<(String, Vec<u8>)>,
-}
-
-impl Attributes {
-    pub(super) fn of<R: Read>(entry: &mut Entry<'_, R>) -> io::Result<Attributes> {
-        let header = entry.header();
-        let (uid, gid) = (header.uid()?, header.gid()?);
-        let mode = header.mode()? & 0o7777;
-        let modified = i64::try_from(header.mtime()?).unwrap_or(0);
-        let extended = match entry.pax_extensions()? {
-            None => Vec::new(),
-            Some(extensions) => {
-                extensions.filter_map(|extension| extended(&extension.ok()?)).collect()
-            }
-        };
-        Ok(Attributes { uid, gid, mode, modified, extended })
-    }
-}
-
-/// An extended attribute that is taken over: capabilities of programs, and what users set. Those of
+/// Whether an extended attribute is taken over: capabilities of programs, and what users set. Those of
 /// overlayfs would be orders to it.
-fn extended(extension: &tar::PaxExtension<'_>) -> Option<(String, Vec<u8>)> {
-    let name = extension.key().ok()?.strip_prefix("SCHILY.xattr.")?;
-    let wanted =
-        name == CAPABILITY || (name.starts_with("user.") && !name.starts_with("user.overlay."));
-    wanted.then(|| (name.to_owned(), extension.value_bytes().to_vec()))
+pub(crate) fn is_taken_over(name: &str) -> bool {
+    name == CAPABILITY || (name.starts_with("user.") && !name.starts_with("user.overlay."))
+}
+
+/// When something was changed.
+pub(super) fn modified(about: &Metadata) -> Time {
+    Time { seconds: about.mtime(), nanoseconds: u32::try_from(about.mtime_nsec()).unwrap_or(0) }
 }
 
 /// Sets them. The mode comes after the owner, which takes bits away.
-pub(super) fn set(
-    above: &OwnedFd,
-    name: &OsStr,
-    of: &Attributes,
-    ids: &Ids,
-) -> io::Result<LeftOut> {
+pub(super) fn set(above: &OwnedFd, name: &OsStr, of: &Member, ids: &Ids) -> io::Result<LeftOut> {
     let mut left_out = LeftOut::default();
     match ids.owner(of.uid, of.gid) {
         Some((uid, gid)) => {
@@ -76,7 +48,7 @@ pub(super) fn set(
     let mut path = OsString::from(place_of(above));
     path.push("/");
     path.push(name);
-    for (attribute, value) in &of.extended {
+    for (attribute, value) in of.extended.iter().filter(|(name, _)| is_taken_over(name)) {
         if rustix::fs::setxattr(&path, attribute.as_str(), value, XattrFlags::empty()).is_err() {
             left_out.attributes += 1;
         }
@@ -86,10 +58,10 @@ pub(super) fn set(
 }
 
 /// Sets when something was changed.
-pub(super) fn set_time(above: &OwnedFd, name: &OsStr, seconds: i64) -> io::Result<()> {
+pub(super) fn set_time(above: &OwnedFd, name: &OsStr, time: Time) -> io::Result<()> {
     let times = Timestamps {
         last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
-        last_modification: Timespec { tv_sec: seconds, tv_nsec: 0 },
+        last_modification: Timespec { tv_sec: time.seconds, tv_nsec: time.nanoseconds.into() },
     };
     Ok(rustix::fs::utimensat(above, name, &times, AtFlags::SYMLINK_NOFOLLOW)?)
 }

@@ -32,6 +32,8 @@ pub(super) struct Programs {
     own: Option<Own>,
     /// The user that they become.
     account: Option<User>,
+    /// Their supplementary groups, unless as they are.
+    groups: Option<Vec<u32>>,
     /// By what they leave records, and declare what they send.
     left: Option<Left>,
     /// The nice value of programs. The init has a lower one, so that what limits them comes first.
@@ -57,6 +59,7 @@ impl Programs {
             are_root: node.programs_are_root(),
             own,
             account: setup.account,
+            groups: setup.own.and_then(|own| own.groups.clone()),
             left,
             nice: setup.nice,
             running: BTreeMap::new(),
@@ -135,6 +138,7 @@ impl Programs {
         plan.supervisor = supervisor;
         plan.nice = Some(self.nice);
         plan.user = self.account;
+        plan.supplementary = self.groups.as_deref();
         let (limits, groups) = self.bounds.of(spawn.program);
         (plan.limits, plan.groups) = (limits, &groups);
         plan.user_namespace = self.user_namespace.as_ref().map(OwnedFd::as_fd);
@@ -153,7 +157,7 @@ impl Programs {
             }
             Err(error) => Reply::SpawnFailed {
                 id: spawn.id,
-                message: what_failed(&error, spawn),
+                message: what_failed(&error, spawn, self.folder_of(spawn)),
                 errno: error.error.raw_os_error().unwrap_or(0),
                 by_program: error.step == Step::Exec,
             },
@@ -264,11 +268,11 @@ fn add_folders_of_root(path: &mut OsString) {
     }
 }
 
-fn what_failed(error: &SpawnError, spawn: &Spawn) -> String {
+fn what_failed(error: &SpawnError, spawn: &Spawn, folder: Option<&str>) -> String {
     let program = spawn.argv.first().map_or("", String::as_str);
     match error.step {
         Step::Exec => format!("{error} {program:?}"),
-        Step::Folder => format!("{error} {:?}", spawn.cwd.as_deref().unwrap_or("")),
+        Step::Folder => format!("{error} {:?}", folder.unwrap_or("")),
         _ => format!("{error} for {program:?}"),
     }
 }

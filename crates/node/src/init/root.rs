@@ -34,14 +34,7 @@ pub(super) fn build(
     tree.mount("/proc", |place| mount::proc(place).or_else(|_| bind("/proc", place)))?;
     tree.mount("/sys", |place| bind("/sys", place))?;
     tree.devices()?;
-    for volume in &own.volumes {
-        let is_folder = volume.source.is_dir();
-        let kind = if is_folder { Kind::Folder } else { Kind::File };
-        tree.place(&volume.target, kind, |place| bind(&volume.source, place))?;
-        if volume.read_only {
-            tree.make_read_only(&volume.target)?;
-        }
-    }
+    volumes_and_folders(own, &tree)?;
     let ours = [
         ("/etc/hosts", &files.hosts),
         ("/etc/resolv.conf", &files.resolv_conf),
@@ -52,6 +45,22 @@ pub(super) fn build(
         tree.make_read_only(path)?;
     }
     tree.temporary()
+}
+
+fn volumes_and_folders(own: &OwnRoot, tree: &Tree) -> Result<(), Failure> {
+    for volume in &own.volumes {
+        let is_folder = volume.source.is_dir();
+        let kind = if is_folder { Kind::Folder } else { Kind::File };
+        tree.place(&volume.target, kind, |place| bind(&volume.source, place))?;
+        if volume.read_only {
+            tree.make_read_only(&volume.target)?;
+        }
+    }
+    for folder in own.folders.iter().filter(|folder| folder.as_str() != "/") {
+        let made = tree.inside.find_or_make(folder, Kind::Folder);
+        made.map_err(|error| failure("make the working folder", Path::new(folder), &error))?;
+    }
+    Ok(())
 }
 
 /// Leaves the machine's file system for the tree.

@@ -11,11 +11,15 @@ pub struct OwnRoot {
     pub base: PathBuf,
     /// Folders that are shown as one tree, the topmost first.
     pub lower: Vec<PathBuf>,
+    /// Folders of the node that are made if they are not there: where its programs start.
+    pub folders: Vec<String>,
     /// A folder for what the node writes, with the empty folders `upper`, `work` and `root`.
     pub place: PathBuf,
     pub volumes: Vec<OwnVolume>,
     /// The user that programs are, by the numbers of the node; `None`: as the plan says.
     pub account: Option<User>,
+    /// Its supplementary groups; `None`: as they are.
+    pub groups: Option<Vec<u32>>,
     /// The home of that user.
     pub home: String,
 }

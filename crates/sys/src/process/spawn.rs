@@ -44,6 +44,9 @@ pub struct SpawnPlan<'a> {
     pub user_namespace: Option<BorrowedFd<'a>>,
     /// Another user, or the caller's.
     pub user: Option<User>,
+    /// Its supplementary groups: exactly these, or as they are without `user`, and none with it. Where
+    /// the user namespace denies it to change them (setgroups(2)), they are the caller's.
+    pub supplementary: Option<&'a [u32]>,
     /// Whether to give up every capability. Note that a program run as user 0 of its namespace
     /// gets those back that are in the bounding set, if that could not be emptied.
     pub drop_capabilities: bool,
@@ -93,7 +96,7 @@ pub struct ProcessLimits {
     pub data: Option<u64>,
 }
 
-/// A user and its only group.
+/// A user and its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct User {
     /// The user, in the caller's user namespace.
@@ -148,6 +151,7 @@ impl<'a> SpawnPlan<'a> {
             session: Session::Inherited,
             user_namespace: None,
             user: None,
+            supplementary: None,
             drop_capabilities: false,
             no_new_privs: false,
             supervisor: None,

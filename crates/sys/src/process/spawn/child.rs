@@ -28,6 +28,7 @@ pub(super) struct Prepared<'a> {
     script_arguments: Vec<*const c_char>,
     /// Clear of the numbers that standard input, output and error are about to take.
     supervisor: Option<OwnedFd>,
+    supplementary: Option<Vec<Gid>>,
     plan: &'a SpawnPlan<'a>,
 }
 
@@ -40,7 +41,18 @@ impl<'a> Prepared<'a> {
         let environment = pointers(plan.environment);
         let copy = |socket| rustix::io::fcntl_dupfd_cloexec(socket, FIRST_BEYOND_STDIO);
         let supervisor = plan.supervisor.map(copy).transpose()?;
-        Ok(Prepared { arguments, environment, programs, script_arguments, supervisor, plan })
+        let none = plan.user.map(|_| &[][..]);
+        let gids = |groups: &[u32]| groups.iter().map(|group| Gid::from_raw(*group)).collect();
+        let supplementary = plan.supplementary.or(none).map(gids);
+        Ok(Prepared {
+            arguments,
+            environment,
+            programs,
+            script_arguments,
+            supervisor,
+            supplementary,
+            plan,
+        })
     }
 
     /// Runs in the child: async-signal-safe calls only, and no allocation.
@@ -72,6 +84,9 @@ impl<'a> Prepared<'a> {
             if let Some(errno) = errno.filter(|_| plan.must_show) {
                 return Err((Step::Supervisor, errno));
             }
+        }
+        if let Some(groups) = &self.supplementary {
+            set_supplementary(groups).map_err(at(Step::User))?;
         }
         if let Some(user) = plan.user {
             become_user(user).map_err(at(Step::User))?;
@@ -205,13 +220,16 @@ fn join_user_namespace(namespace: BorrowedFd<'_>) -> Result<(), Errno> {
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
 }
 
+fn set_supplementary(groups: &[Gid]) -> Result<(), Errno> {
+    match rustix::thread::set_thread_groups(groups) {
+        // A user namespace without setgroups(2): what groups there are must stay.
+        Ok(()) | Err(Errno::PERM) => Ok(()),
+        Err(errno) => Err(errno),
+    }
+}
+
 fn become_user(user: User) -> Result<(), Errno> {
     let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
-    match rustix::thread::set_thread_groups(&[]) {
-        // A user namespace without setgroups(2): what groups there are must stay.
-        Ok(()) | Err(Errno::PERM) => {}
-        Err(errno) => return Err(errno),
-    }
     rustix::thread::set_thread_res_gid(gid, gid, gid)?;
     rustix::thread::set_thread_res_uid(uid, uid, uid)
 }
