@@ -120,6 +120,22 @@ fn a_folder_can_be_a_root_and_stays_as_it_is() {
 }
 
 #[test]
+fn a_root_folder_of_a_group_that_cannot_be_mapped_is_named() {
+    if !is_root() || users().len() < 2 {
+        return missing("root, which has an ordinary user");
+    }
+    let lab = Lab::new(User::Ordinary);
+    let folder = tools().folder("/etc", 0o755).into_folder(&lab, "tree");
+    std::os::unix::fs::chown(folder.join("etc"), None, Some(4321)).unwrap();
+    let outcome = lab.run(&two("{root: tree, run: id}"));
+    outcome.assert_code(4);
+    let said = "tree/etc belongs to a user or group that is not in the run's user namespace";
+    assert!(outcome.stderr.contains(said), "{}", outcome.describe());
+    assert!(outcome.stderr.contains("chgrp"), "{}", outcome.describe());
+    assert!(!outcome.stderr.contains("Value too large"), "{}", outcome.describe());
+}
+
+#[test]
 fn programs_are_the_user_of_the_image_or_of_the_file() {
     for user in users() {
         let lab = Lab::new(user);

@@ -30,7 +30,7 @@ pub(super) fn build(
     show(own, notes)?;
     let root = own.root();
     let inside = Inside::open(&root).map_err(|error| failure("open", &root, &error))?;
-    let tree = Tree { inside };
+    let tree = Tree { inside, own };
     tree.mount("/proc", |place| mount::proc(place).or_else(|_| bind("/proc", place)))?;
     tree.mount("/sys", |place| bind("/sys", place))?;
     tree.devices()?;
@@ -86,11 +86,12 @@ fn show(own: &OwnRoot, notes: &mut Vec<String>) -> Result<(), Failure> {
 }
 
 /// The tree, whose paths begin at its root.
-struct Tree {
+struct Tree<'o> {
     inside: Inside,
+    own: &'o OwnRoot,
 }
 
-impl Tree {
+impl Tree<'_> {
     /// Mounts over a folder.
     fn mount(&self, path: &str, mount: impl Fn(&Path) -> io::Result<()>) -> Result<(), Failure> {
         self.place(path, Kind::Folder, mount)
@@ -105,7 +106,12 @@ impl Tree {
     ) -> Result<(), Failure> {
         let place = self.inside.find_or_make(path, kind);
         let mounted = place.and_then(|place| mount(&place_of(&place)));
-        mounted.map_err(|error| failure("show", Path::new(path), &error))
+        mounted.map_err(|error| {
+            let own = failure("show", Path::new(path), &error);
+            let is_unmapped = error.raw_os_error() == Some(EOVERFLOW);
+            let stranger = is_unmapped.then(|| self.own.unmapped_above(path)).flatten();
+            stranger.map_or(own, |folder| unmapped(path, &folder))
+        })
     }
 
     /// What has been mounted there. It is looked up again: what was open is below the mount.
@@ -162,6 +168,27 @@ fn failure(action: &str, path: &Path, error: &io::Error) -> Failure {
         hint: None,
     }
 }
+
+/// overlayfs has to copy the folder before something can be made in it, with its owner and group, and
+/// a number that the user namespace does not map cannot be given to the copy.
+fn unmapped(path: &str, folder: &Path) -> Failure {
+    let folder = folder.display();
+    Failure {
+        stage: "mounts".into(),
+        message: format!(
+            "cannot show {path} for its own file system: {folder} belongs to a user or group that is \
+             not in the run's user namespace (`ls -ldn {folder}` shows which), and such a folder \
+             cannot be changed there"
+        ),
+        hint: Some(format!(
+            "make it yours (`chgrp -R \"$(id -g)\" {folder}`), or run as root, or be given \
+             subordinate users and groups (subuid(5), subgid(5))"
+        )),
+    }
+}
+
+/// errno(3): what chown(2) says where a user namespace does not map a number.
+const EOVERFLOW: i32 = 75;
 
 /// Those of the machine that a node with files of its own has. Terminals are the machine's, as in other
 /// nodes: a file system of terminals of its own needs a root that an ordinary user does not have.

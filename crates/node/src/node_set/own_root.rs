@@ -1,8 +1,12 @@
 //! File systems of nodes' own.
 
-use std::path::PathBuf;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use windtunnel_sys::process::User;
+
+use crate::hint::setting;
 
 /// The file system of a node that has one of its own.
 #[derive(Debug, Clone)]
@@ -46,9 +50,29 @@ impl OwnRoot {
         self.place.join("upper")
     }
 
+    /// The folder nearest above a path of the tree that belongs to a user or group which the user
+    /// namespace of this process does not map (user_namespaces(7)).
+    pub(crate) fn unmapped_above(&self, path: &str) -> Option<PathBuf> {
+        let of = |file| setting(file).unwrap_or(OVERFLOW);
+        let user = of("/proc/sys/kernel/overflowuid");
+        let group = of("/proc/sys/kernel/overflowgid");
+        let is_unmapped = |folder: &PathBuf| {
+            let known = fs::symlink_metadata(folder);
+            known.is_ok_and(|it| u64::from(it.uid()) == user || u64::from(it.gid()) == group)
+        };
+        let inside = Path::new(path.trim_start_matches('/'));
+        let above = inside.ancestors().skip(1);
+        let all = above
+            .flat_map(|part| self.lower.iter().map(move |lower| self.base.join(lower).join(part)));
+        all.into_iter().find(is_unmapped)
+    }
+
     /// overlayfs's own.
     #[must_use]
     pub fn work(&self) -> PathBuf {
         self.place.join("work")
     }
 }
+
+/// The number that stands for all that is not mapped, where the kernel does not say another one.
+const OVERFLOW: u64 = 65_534;
