@@ -7,6 +7,7 @@
 //!
 //! | module | what |
 //! | --- | --- |
+//! | `allowance` | the limits of this process, as `ulimit` sets them |
 //! | `arguments` | the command line as types |
 //! | `verb` | one verb a file |
 //! | `render` | tables, lines and texts for people |
@@ -31,6 +32,7 @@
 //! assert_eq!(windtunnel_cli::Exit::Scenario.code(), 3);
 //! ```
 
+mod allowance;
 mod arguments;
 mod cluster;
 mod completion;
@@ -75,12 +77,23 @@ pub fn completions(shell: clap_complete::Shell) -> String {
 #[must_use]
 pub fn main() -> ExitCode {
     terminal::restore_on_panic();
-    let code = catch_unwind(AssertUnwindSafe(|| {
-        let line = match Line::read(std::env::args_os()) {
-            Ok(line) => line,
-            Err(wrong) => return wrong.print(),
-        };
-        verb::run(&line.arguments.verb).unwrap_or_else(|failure| line.print(&failure))
-    }));
-    ExitCode::from(code.unwrap_or(Exit::Internal.code()))
+    allowance::outlive_large_files();
+    if let Some(failure) = allowance::refusal() {
+        return ExitCode::from(line::print_unread(&failure));
+    }
+    ExitCode::from(catch_unwind(AssertUnwindSafe(execute)).unwrap_or_else(|panic| {
+        allowance::of_panic(&*panic).map_or(Exit::Internal.code(), |failure| failure.code())
+    }))
+}
+
+/// Does what the command line says. It is a function that is not made part of its caller: that one
+/// has to be able to say that there is too little stack for this one.
+#[inline(never)]
+fn execute() -> u8 {
+    let line = match Line::read(std::env::args_os()) {
+        Ok(line) => line,
+        Err(wrong) => return wrong.print(),
+    };
+    verb::run(&line.arguments.verb)
+        .unwrap_or_else(|failure| line.print(&allowance::explained(failure)))
 }

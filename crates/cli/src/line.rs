@@ -54,6 +54,12 @@ impl Line {
     }
 }
 
+/// Prints a failure before the command line is read, and returns the exit code.
+pub(crate) fn print_unread(failure: &Failure) -> u8 {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    if asks_for_json(&words) { failure.print_json(false) } else { failure.print() }
+}
+
 impl Wrong {
     /// Prints the error, or the requested help, and returns the exit code.
     pub(crate) fn print(&self) -> u8 {

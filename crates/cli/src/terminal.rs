@@ -11,6 +11,8 @@ use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen};
 
 use windtunnel_sys::terminal::RawMode;
 
+use crate::allowance;
+
 /// The user's terminal, while it is in raw mode. Global, because the panic hook must reach it.
 static RAW: Mutex<Option<RawMode>> = Mutex::new(None);
 
@@ -64,6 +66,10 @@ pub(crate) fn restore_on_panic() {
     let default = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         leave();
+        if let Some(failure) = allowance::of_panic(panic.payload()) {
+            crate::output::talk(&failure.text());
+            return;
+        }
         default(panic);
         crate::output::talk("error: this is a fault of windtunnel itself\nhint: please report it");
     }));

@@ -270,3 +270,39 @@ fn a_command_of_generated_nodes_is_checked_before_anything_is_written() {
         assert!(talk.contains(why), "{talk}");
     }
 }
+
+/// The program under a limit of the shell, with what it prints in a file that is returned.
+fn limited(limit: &str, arguments: &str) -> (Option<i32>, String, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let [out, talk] = ["out", "talk"].map(|name| folder.path().join(name));
+    let script = format!("ulimit {limit}; exec \"$0\" {arguments} >\"$1\"");
+    let mut command = Command::new("sh");
+    command.args(["-c", &script, env!("CARGO_BIN_EXE_windtunnel")]).arg(&out);
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    std::fs::write(&talk, &output.stderr).unwrap();
+    let read = |path| String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned();
+    (output.status.code(), read(out), read(talk))
+}
+
+#[test]
+fn too_small_limits_of_the_process_are_errors_with_the_command_that_raises_them() {
+    let check = format!("check {NET}");
+    let (code, _, talk) = limited("-s 64", &check);
+    let said = "error: this process may have 64 KiB of stack, and windtunnel needs 512 KiB\n\
+                hint: raise the limit: `ulimit -s 512` or more\n";
+    assert_eq!((code, talk.as_str()), (Some(4), said));
+    let (code, _, talk) = limited("-v 100000", &check);
+    let said = "error: this process may have 100000 KiB of address space, and windtunnel needs \
+                262144 KiB\nhint: raise the limit: `ulimit -v 262144` or more\n";
+    assert_eq!((code, talk.as_str()), (Some(4), said));
+    let (code, out, _) = limited("-v 100000", &format!("{check} --json"));
+    let failure: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, failure["kind"].as_str()), (Some(4), Some("machine")));
+}
+
+#[test]
+fn a_file_beyond_the_limit_of_sizes_is_an_error() {
+    let (code, _, talk) = limited("-f 2", "schema");
+    assert_eq!(code, Some(4), "{talk}");
+    assert!(talk.contains("File too large") && talk.contains("`ulimit -f`"), "{talk}");
+}

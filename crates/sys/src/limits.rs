@@ -30,8 +30,7 @@ pub struct Schedule {
 
 /// The limit of open descriptors.
 pub fn open_files() -> Limit {
-    let limit = rustix::process::getrlimit(Resource::Nofile);
-    Limit { soft: limit.current, hard: limit.maximum }
+    Own::OpenFiles.limit()
 }
 
 /// Raises the limit of open descriptors as far as possible and returns what holds now.
@@ -51,6 +50,27 @@ pub enum Own {
     OpenFiles,
     /// `RLIMIT_DATA`: memory that it maps for itself.
     Data,
+    /// `RLIMIT_AS`: all that it maps.
+    AddressSpace,
+    /// `RLIMIT_FSIZE`: the length of a file that it writes; beyond, SIGXFSZ.
+    FileSize,
+    /// `RLIMIT_STACK`: the stack of its first thread.
+    Stack,
+}
+
+impl Own {
+    /// The limit of this process.
+    #[must_use]
+    pub fn limit(self) -> Limit {
+        let limit = rustix::process::getrlimit(match self {
+            Own::OpenFiles => Resource::Nofile,
+            Own::Data => Resource::Data,
+            Own::AddressSpace => Resource::As,
+            Own::FileSize => Resource::Fsize,
+            Own::Stack => Resource::Stack,
+        });
+        Limit { soft: limit.current, hard: limit.maximum }
+    }
 }
 
 /// A limit of another process.
@@ -75,6 +95,9 @@ fn prlimit(process: Pid, what: Own, new: Option<Limit>) -> io::Result<Limit> {
     let which = match what {
         Own::OpenFiles => libc::RLIMIT_NOFILE,
         Own::Data => libc::RLIMIT_DATA,
+        Own::AddressSpace => libc::RLIMIT_AS,
+        Own::FileSize => libc::RLIMIT_FSIZE,
+        Own::Stack => libc::RLIMIT_STACK,
     };
     let raw = |part: Option<u64>| part.unwrap_or(libc::RLIM_INFINITY);
     let new = new.map(|it| libc::rlimit { rlim_cur: raw(it.soft), rlim_max: raw(it.hard) });

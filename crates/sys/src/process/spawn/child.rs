@@ -97,8 +97,10 @@ impl<'a> Prepared<'a> {
         drop_privileges(plan).map_err(at(Step::Privileges))?;
         set_limits(plan.limits).map_err(at(Step::Limit))?;
         if plan.inherits {
-            // The only one that Rust's own start ignores.
+            // Those that are ignored here whatever the caller's caller does: by Rust's own start, and
+            // to have an error in place of a death.
             reset_signal(libc::SIGPIPE);
+            reset_signal(libc::SIGXFSZ);
             restore_signals(&empty_set());
         } else {
             reset_signals();
