@@ -108,14 +108,28 @@ fn cells(line: &str, number: usize) -> Vec<Cell<'_>> {
 fn value(cell: &Cell<'_>, column: usize) -> Result<u64, Wrong> {
     match column {
         0 => quantity::<Span>(cell).map(Span::as_nanos),
-        1 => match cell.text.parse::<Rate>() {
-            // An outage: the rates of a trace may be zero, those of a file are not.
-            Err(QuantityError::Zero { .. }) => Ok(0),
-            _ => quantity::<Rate>(cell).map(Rate::bits_per_second),
-        },
+        1 => {
+            let ours = rate_of_tool(cell.text);
+            match ours.as_deref().unwrap_or(cell.text).parse::<Rate>() {
+                Ok(rate) => Ok(rate.bits_per_second()),
+                // An outage: the rates of a trace may be zero, those of a file are not.
+                Err(QuantityError::Zero { .. }) => Ok(0),
+                Err(_) => quantity::<Rate>(cell).map(Rate::bits_per_second),
+            }
+        }
         2 => quantity::<Span>(cell).map(Span::as_nanos),
         _ => quantity::<Probability>(cell).map(|loss| u64::from(loss.parts_per_billion())),
     }
+}
+
+/// A rate with a unit of bits as other tools write it, such as `2.2Mbps`, in our words; `None`: it has
+/// none. `import` reads the same.
+fn rate_of_tool(text: &str) -> Option<String> {
+    let at = text.find(|c: char| c.is_ascii_alphabetic())?;
+    let (number, unit) = text.split_at(at);
+    let size = unit.strip_suffix("bps").or_else(|| unit.strip_suffix("b/s"))?;
+    let size = size.to_ascii_lowercase();
+    ["", "k", "m", "g", "t"].contains(&&*size).then(|| format!("{}{size}bit", number.trim_end()))
 }
 
 fn quantity<T>(cell: &Cell<'_>) -> Result<T, Wrong>
@@ -143,6 +157,19 @@ mod tests {
         assert_eq!(table.rate_bit_per_s, None);
         let outage = parse("time,rate\n0s,10mbit\n1s,0mbit\n").expect("it is a table");
         assert_eq!(outage.rate_bit_per_s, Some(Column(vec![10_000_000, 0])));
+    }
+
+    #[test]
+    fn rates_may_be_written_as_other_tools_do() {
+        let text = "time,rate\n0s,2.2Mbps\n1s,512 kbps\n2s,1Gb/s\n3s,0Mbps\n4s,9bps\n5s,1Kbps\n";
+        let table = parse(text).expect("it is a table");
+        let bits = vec![2_200_000, 512_000, 1_000_000_000, 0, 9, 1_000];
+        assert_eq!(table.rate_bit_per_s, Some(Column(bits)));
+        // Bits or bytes? `import` does not guess either.
+        for ambiguous in ["2MBPS", "2MB", "2xbps", "Mbps"] {
+            let wrong = parse(&format!("time,rate\n0s,{ambiguous}\n")).expect_err(ambiguous);
+            assert_eq!((wrong.place.line, wrong.place.column), (2, 4));
+        }
     }
 
     #[test]
