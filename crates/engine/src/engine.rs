@@ -128,6 +128,9 @@ pub enum NetworkChange<'a> {
     /// Cuts what leads from a vertex of the first group to one of the second, and not the way back;
     /// replaces an earlier partition.
     PartitionOneWay([&'a [Vertex]; 2]),
+    /// Cuts every link, and on LANs every frame, between the first group and the second, the third
+    /// and the fourth, and so on; replaces an earlier partition.
+    PartitionPairs(&'a [Vec<Vertex>]),
     /// Ends the partition.
     Heal,
     /// Fixes routes, or sets them free.

@@ -11,6 +11,7 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use windtunnel_model::plan::{Cut, Sides};
 use windtunnel_model::{Lane, Plan, Span, Time, Vertex};
 use windtunnel_wire::ethernet;
 
@@ -21,19 +22,12 @@ const STATIONS_MAX: usize = 8192;
 
 #[derive(Debug)]
 pub(crate) struct Segment {
-    /// The lanes that leave it, with the sides of a partition that the far end is on.
-    attachments: Vec<(Lane, Sides)>,
+    /// The lanes that leave it, with the groups of a partition that the far end is in, in ascending
+    /// order.
+    attachments: Vec<(Lane, Vec<usize>)>,
+    /// What the partition cuts.
+    cut: Cut,
     stations: BTreeMap<[u8; 6], Station>,
-}
-
-/// The sides of a partition that something is on: what it sends reaches nothing that receives on
-/// another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Sides {
-    /// As a sender; `None`: on no side.
-    pub(crate) sends: Option<usize>,
-    /// As a receiver.
-    pub(crate) receives: Option<usize>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -58,7 +52,8 @@ impl Segment {
     /// The segments of a plan.
     pub(crate) fn all(plan: &Plan) -> Vec<Segment> {
         let segment = |lan: &windtunnel_model::Lan| Segment {
-            attachments: lan.attachments.iter().map(|lane| (*lane, Sides::default())).collect(),
+            attachments: lan.attachments.iter().map(|lane| (*lane, Vec::new())).collect(),
+            cut: Cut::default(),
             stations: BTreeMap::new(),
         };
         plan.lans.iter().map(segment).collect()
@@ -87,18 +82,18 @@ impl Segment {
     /// Whether a partition lies between the far ends of two lanes, one that came and one that
     /// leaves.
     pub(crate) fn parts(&self, came: Lane, leaves: Lane) -> bool {
-        let sides = |lane| {
+        let groups = |lane| {
             let known = self.attachments.iter().find(|(known, _)| *known == lane);
-            known.map(|(_, sides)| *sides).unwrap_or_default()
+            known.map_or(&[][..], |(_, groups)| groups.as_slice())
         };
-        let pair = (sides(came.reverse()).sends, sides(leaves).receives);
-        matches!(pair, (Some(a), Some(b)) if a != b)
+        self.cut.parts(groups(came.reverse()), groups(leaves))
     }
 
     /// Puts the far end of each attachment on the sides of a partition.
-    pub(crate) fn part(&mut self, sides: impl Fn(Vertex) -> Sides, ends: &[[Vertex; 2]]) {
+    pub(crate) fn part(&mut self, sides: &Sides, ends: &[[Vertex; 2]]) {
+        self.cut = sides.cut();
         for (lane, known) in &mut self.attachments {
-            *known = sides(ends[lane.link.index()][1 - lane.direction.index()]);
+            *known = sides.of(ends[lane.link.index()][1 - lane.direction.index()]).to_vec();
         }
     }
 
@@ -138,8 +133,8 @@ mod tests {
     }
 
     fn segment() -> Segment {
-        let attachments = (0..3).map(|link| (out(link), Sides::default())).collect();
-        Segment { attachments, stations: BTreeMap::new() }
+        let attachments = (0..3).map(|link| (out(link), Vec::new())).collect();
+        Segment { attachments, cut: Cut::default(), stations: BTreeMap::new() }
     }
 
     #[test]
@@ -177,8 +172,9 @@ mod tests {
     #[test]
     fn only_different_sides_of_a_partition_are_parted() {
         let mut segment = segment();
-        segment.attachments[0].1.sends = Some(0);
-        segment.attachments[1].1.receives = Some(1);
+        segment.cut = Cut::OneWay;
+        segment.attachments[0].1 = vec![0];
+        segment.attachments[1].1 = vec![1];
         assert!(segment.parts(out(0).reverse(), out(1)));
         assert!(!segment.parts(out(1).reverse(), out(0)), "one way only");
         assert!(!segment.parts(out(0).reverse(), out(2)));

@@ -4,6 +4,7 @@
 mod event;
 mod internet;
 mod middlebox;
+mod partition;
 mod program;
 mod recording;
 mod reservation;
@@ -37,6 +38,7 @@ pub use middlebox::{
     Filtering, Firewall, FirewallPolicy, ForwardedPort, IpTransport, Mapping, Middlebox, Nat,
     PortAllocation, PortRange, Refresh, Rule, RuleEnd, Side, Timeouts, Traffic,
 };
+pub use partition::{Cut, Sides};
 pub use program::{Program, Ready, Restart, User};
 pub use recording::{
     FlowEnd, FlowPattern, Layers, OnRecordLoss, PatternError, Protocol, RecordChoice,

@@ -76,7 +76,7 @@ pub(crate) fn resolve(
     limits::resolve(found, draft, &mut plan);
     share::resolve(found, draft, &mut plan);
     machine::notice(found, draft);
-    expect::resolve(found, draft, &directory, &mut plan);
+    expect::resolve(found, draft, &directory, &mut budget, &mut plan);
     record::resolve(found, draft, &directory, &mut plan);
     stage(found)?;
     reach::check(found, draft, &plan);
@@ -161,11 +161,34 @@ fn folder_name(stem: &str) -> String {
 #[derive(Debug, Default)]
 struct Budget {
     spent: usize,
+    /// Of events that repeat.
+    events: u64,
 }
 
 impl Budget {
     /// The most things that groups may be expanded to, all together.
     const MOST: usize = 4_000_000;
+    /// The most events that repetitions may come to, all together: some 500 MB.
+    const EVENTS_MOST: u64 = 500_000;
+
+    /// Whether a repetition that comes to so many events may be worked out at all: asked before
+    /// there is any of them.
+    fn announce(&mut self, found: &mut Diagnostics, events: u64, place: Place) -> Option<()> {
+        let most = Self::EVENTS_MOST;
+        let before = self.events;
+        self.events = before.saturating_add(events);
+        if self.events <= most {
+            return Some(());
+        }
+        // One mistake is enough: those after it may be right.
+        self.events = before;
+        let with = if before == 0 { "" } else { ", with those before it" };
+        let message =
+            format!("this comes to {events} events{with}, more than the {most} of a file");
+        let hint = "a longer `every`, or an earlier end: `times`, `for` or `until`";
+        found.mistake_with_hint(place, message, hint);
+        None
+    }
 
     /// Whether `count` more things are within bounds; the first time they are not is a mistake.
     fn spend(&mut self, found: &mut Diagnostics, count: usize, place: Place) -> bool {

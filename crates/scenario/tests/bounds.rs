@@ -100,6 +100,46 @@ fn groups_cannot_multiply_without_bound() {
     assert_eq!(message, "here the file's groups expand to more than 4000000 things");
 }
 
+/// The counts are exact, and of more events than any memory holds: none of them was made.
+#[test]
+fn repetitions_are_counted_before_they_are_worked_out() {
+    let head = "duration: 24h\nnodes: {a: {run: x, count: 4}, b: {}}\n\
+                links: [{between: [a, b], name: l}]\nevents:\n";
+    let cases = [
+        ("{at: 0s, link: l, set: {loss: 1%}, every: 1us}", "86400000000"),
+        ("{at: 1h, node: a, do: restart, every: 1us, for: 10s}", "10000000"),
+        ("{at: 0s, heal: true, every: 1s, times: 600000}", "600000"),
+        ("{at: 0s, flap: {link: l, every: 2us, down: 1us}}", "86400000000"),
+        ("{churn: {nodes: a, rate: 50%, every: 4us, away: 1us}}", "43200000000"),
+    ];
+    for (event, count) in cases {
+        // Where the value of `every` stands, after "  - ".
+        let column = 5 + u32::try_from(event.find("every: ").unwrap() + "every: ".len()).unwrap();
+        let found = mistake(format!("{head}  - {event}\n"));
+        let message = format!("this comes to {count} events, more than the 500000 of a file");
+        assert_eq!(found, (5, column, message), "{event}");
+    }
+}
+
+#[test]
+fn repetitions_share_one_bound() {
+    let text = "duration: 100s\nnodes: {a: {run: x}, b: {}}\nlinks: [{between: [a, b]}]\n\
+                events:\n  - {at: 0s, reroute: true, every: 250us}\n  \
+                - {at: 0s, heal: true, every: 250us, times: 100001}\n";
+    let (line, _, message) = mistake(text);
+    let whole = "this comes to 100001 events, with those before it, more than the 500000 of a file";
+    assert_eq!((line, message.as_str()), (6, whole));
+}
+
+#[test]
+fn expectations_of_groups_cannot_multiply_without_bound() {
+    let mut text = String::from("nodes: {a: {count: 9999, run: x}, b: {}}\nrouters: [r]\n");
+    text.push_str("links: [{between: [a, r]}, {between: [b, r]}]\nexpect:\n");
+    text.push_str(&"  - {node: a, exit: 0}\n".repeat(60));
+    let (_, _, message) = mistake(text);
+    assert_eq!(message, "here the file's groups expand to more than 4000000 things");
+}
+
 #[test]
 fn after_cannot_multiply_without_bound() {
     let text = "nodes:\n  a: {count: 5000, run: x}\n  b: {count: 5000, run: x, after: a}\n  \

@@ -166,6 +166,9 @@ pub enum EventKind {
         /// Whether only what leads from the first group to the second is cut.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         one_way: bool,
+        /// Whether each two groups are a pair, and only what leads between the two of a pair is cut.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        pairs: bool,
     },
     /// A partition ended.
     Healed,

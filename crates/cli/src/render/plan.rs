@@ -1,7 +1,7 @@
 //! The events of a plan as text.
 
 use serde::Serialize;
-use windtunnel_model::plan::{Action, Event, ServiceChange, ServiceUpdate};
+use windtunnel_model::plan::{Action, Cut, Event, ServiceChange, ServiceUpdate};
 use windtunnel_model::{Bytes, Lane, NodeId, Plan, Span, Vertex};
 
 /// An event that is to happen.
@@ -62,13 +62,21 @@ fn words(plan: &Plan, action: &Action) -> String {
             let all: Vec<String> = [cpu, memory, pids, disk].into_iter().flatten().collect();
             format!("{}: {}", names(plan, nodes), all.join(" "))
         }
-        Action::Partition { groups, one_way } => {
+        Action::Partition { groups, cut } => {
             let group = |vertices: &Vec<Vertex>| {
                 let names: Vec<&str> = vertices.iter().map(|v| plan.vertex_name(*v)).collect();
                 names.join(" ")
             };
             let groups: Vec<String> = groups.iter().map(group).collect();
-            format!("partition: {}", groups.join(if *one_way { " -x-> " } else { " | " }))
+            let parted = match cut {
+                Cut::Between => groups.join(" | "),
+                Cut::OneWay => groups.join(" -x-> "),
+                Cut::Pairs => {
+                    let pairs = groups.chunks(2).map(|pair| pair.join(" | "));
+                    pairs.collect::<Vec<_>>().join(", ")
+                }
+            };
+            format!("partition: {parted}")
         }
         Action::Heal => "partition healed".to_owned(),
         Action::Route(change) => {

@@ -185,6 +185,31 @@ fn a_partition_cuts_frames_and_broadcasts_between_its_sides_of_one_lan() {
     assert_eq!(ports(&net.out), [1, 3, 0]);
 }
 
+/// Jepsen's majorities-ring: each of five sees itself and two others, a majority, and no two of them
+/// the same one.
+#[test]
+fn pairs_on_one_lan_give_each_node_a_majority_of_its_own() {
+    let mut net = Net::new(plain(5));
+    let node = |id| vec![Vertex::Node(windtunnel_model::NodeId(id))];
+    let cut = [[0, 2], [0, 3], [1, 3], [1, 4], [2, 4]];
+    let groups: Vec<Vec<Vertex>> = cut.iter().flatten().map(|id| node(*id)).collect();
+    net.apply(0, &NetworkChange::PartitionPairs(&groups));
+    let seen: Vec<Vec<u32>> = (0..5)
+        .map(|from| {
+            let before = net.out.len();
+            let frame = broadcast(&net, usize::try_from(from).unwrap());
+            net.send(0, from, PLAIN, &frame);
+            ports(&net.out[before..])
+        })
+        .collect();
+    assert_eq!(seen, [[1, 4], [0, 2], [1, 3], [2, 4], [0, 3]]);
+    net.check_conservation();
+    net.apply(MS, &NetworkChange::Heal);
+    let before = net.out.len();
+    net.send(MS, 0, PLAIN, &broadcast(&net, 0));
+    assert_eq!(ports(&net.out[before..]), [1, 2, 3, 4]);
+}
+
 #[test]
 fn a_partition_that_names_the_lan_cuts_attachments() {
     let mut net = Net::new(plain(3));

@@ -4,7 +4,7 @@ use std::sync::mpsc::Sender;
 
 use windtunnel_engine::{Engine, NetworkChange};
 use windtunnel_model::Time;
-use windtunnel_model::plan::Action;
+use windtunnel_model::plan::{Action, Cut};
 use windtunnel_sys::poll::Event as Wake;
 
 use super::message::Note;
@@ -40,12 +40,16 @@ pub(super) fn apply(engine: &mut Engine, sampler: &mut Sampler, at: Time, action
             engine.apply(at, &NetworkChange::Links(change));
         }
         Action::Flap { lanes, up } => engine.apply(at, &NetworkChange::Flap { lanes, up: *up }),
-        Action::Partition { groups, one_way: false } => {
-            engine.apply(at, &NetworkChange::Partition(groups));
-        }
-        Action::Partition { groups, one_way: true } => {
+        Action::Partition { groups, cut } => {
             let side = |index: usize| groups.get(index).map_or(&[][..], Vec::as_slice);
-            engine.apply(at, &NetworkChange::PartitionOneWay([side(0), side(1)]));
+            engine.apply(
+                at,
+                &match cut {
+                    Cut::Between => NetworkChange::Partition(groups),
+                    Cut::OneWay => NetworkChange::PartitionOneWay([side(0), side(1)]),
+                    Cut::Pairs => NetworkChange::PartitionPairs(groups),
+                },
+            );
         }
         Action::Heal => engine.apply(at, &NetworkChange::Heal),
         Action::Route(change) => engine.apply(at, &NetworkChange::Route(change)),

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use windtunnel_control::{LaneProperties, LaneStatus};
-use windtunnel_model::plan::{Action, LinkChange, RouteChange};
-use windtunnel_model::{Lane, LinkPatch, LinkProfile, Plan, Rate, TraceUse, Traces, Vertex};
+use windtunnel_model::plan::{Action, Cut, LinkChange, RouteChange, Sides};
+use windtunnel_model::{Lane, LinkPatch, LinkProfile, Plan, Rate, TraceUse, Traces};
 use windtunnel_trace::event::{EventKind, WhyRerouted};
 
 /// The state of every link direction, by lane index.
@@ -46,13 +46,14 @@ impl LinkStates {
             Action::Flap { lanes, up } => {
                 lanes.iter().map(|lane| self.flap(plan, *lane, *up)).collect()
             }
-            Action::Partition { groups, one_way } => {
-                self.partition(plan, groups, *one_way);
+            Action::Partition { groups, cut } => {
+                self.partition(plan, &Sides::new(groups, *cut));
                 let names = |group: &Vec<_>| {
                     group.iter().map(|&vertex| plan.vertex_name(vertex).to_owned()).collect()
                 };
                 let groups = groups.iter().map(names).collect();
-                vec![EventKind::Partitioned { groups, one_way: *one_way }]
+                let (one_way, pairs) = (*cut == Cut::OneWay, *cut == Cut::Pairs);
+                vec![EventKind::Partitioned { groups, one_way, pairs }]
             }
             Action::Heal => {
                 self.0.iter_mut().for_each(|lane| lane.is_partitioned = false);
@@ -126,16 +127,11 @@ impl LinkStates {
     }
 
     /// A new partition takes the place of the one before.
-    fn partition(&mut self, plan: &Plan, groups: &[Vec<Vertex>], one_way: bool) {
-        let group = |vertex: Vertex| groups.iter().position(|group| group.contains(&vertex));
+    fn partition(&mut self, plan: &Plan, sides: &Sides) {
         for (link, pair) in plan.links.iter().zip(self.0.chunks_mut(2)) {
-            let ends = link.ends.each_ref().map(|end| group(end.vertex));
+            let ends = link.ends.each_ref().map(|end| end.vertex);
             for (lane, [from, to]) in pair.iter_mut().zip([[0, 1], [1, 0]]) {
-                lane.is_partitioned = match (ends[from], ends[to]) {
-                    (Some(from), Some(to)) if one_way => (from, to) == (0, 1),
-                    (Some(from), Some(to)) => from != to,
-                    _ => false,
-                };
+                lane.is_partitioned = sides.part(ends[from], ends[to]);
             }
         }
     }
@@ -235,7 +231,7 @@ fn names(plan: &Plan, lane: Lane) -> (String, String) {
 
 #[cfg(test)]
 mod tests {
-    use windtunnel_model::{NodeId, Span};
+    use windtunnel_model::{NodeId, Span, Vertex};
 
     use super::*;
     use crate::live::testing::plan;
@@ -317,9 +313,10 @@ mod tests {
         links.apply(&plan, &Action::Link(down));
         let vertex = |node| Vertex::Node(NodeId(node));
         let groups = vec![vec![vertex(0)], vec![vertex(1), vertex(2)]];
-        let events = links.apply(&plan, &Action::Partition { groups, one_way: false });
+        let events = links.apply(&plan, &Action::Partition { groups, cut: Cut::Between });
         let names = vec![vec!["a".to_owned()], vec!["b".to_owned(), "c".to_owned()]];
-        assert_eq!(events, [EventKind::Partitioned { groups: names, one_way: false }]);
+        let parted = EventKind::Partitioned { groups: names, one_way: false, pairs: false };
+        assert_eq!(events, [parted]);
         assert_eq!(states(&links, &plan), ["down", "parted", "up", "up"]);
         assert_eq!(links.apply(&plan, &Action::Heal), [EventKind::Healed]);
         assert_eq!(states(&links, &plan), ["down", "up", "up", "up"]);
@@ -331,11 +328,11 @@ mod tests {
         let mut links = LinkStates::new(&plan);
         let vertex = |node| vec![Vertex::Node(NodeId(node))];
         let groups = vec![vertex(0), vertex(1)];
-        links.apply(&plan, &Action::Partition { groups, one_way: true });
+        links.apply(&plan, &Action::Partition { groups, cut: Cut::OneWay });
         assert_eq!(states(&links, &plan), ["parted", "up", "up", "up"]);
         // Another partition takes its place.
         let groups = vec![vertex(2), vertex(1)];
-        links.apply(&plan, &Action::Partition { groups, one_way: true });
+        links.apply(&plan, &Action::Partition { groups, cut: Cut::OneWay });
         assert_eq!(states(&links, &plan), ["up", "up", "up", "parted"]);
     }
 

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use super::{FixedRoute, ServiceChange};
+use super::{Cut, FixedRoute, ServiceChange};
 use crate::demand::Demand;
 use crate::id::{Lane, NodeId, Vertex};
 use crate::profile::LinkPatch;
@@ -61,14 +61,13 @@ pub enum Action {
         /// Of these, processor time, memory and processes; what is `None` stays as it is.
         limits: Demand,
     },
-    /// Cuts every link between different groups, until healed. Vertices in no group keep their
-    /// links.
+    /// Cuts links between groups, until healed. Vertices in no group keep their links.
     Partition {
-        /// Disjoint groups.
+        /// By two, where they are pairs.
         groups: Vec<Vec<Vertex>>,
-        /// Whether only what leads from the first group to the second is cut.
-        #[serde(default, skip_serializing_if = "core::ops::Not::not")]
-        one_way: bool,
+        /// Which of the links.
+        #[serde(default, skip_serializing_if = "Cut::is_between")]
+        cut: Cut,
     },
     /// Ends the partition.
     Heal,

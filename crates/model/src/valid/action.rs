@@ -4,7 +4,7 @@ use alloc::borrow::ToOwned;
 use alloc::format;
 
 use crate::demand::Demand;
-use crate::plan::{Action, NodeVerb, Plan, RouteChange};
+use crate::plan::{Action, Cut, NodeVerb, Plan, RouteChange};
 
 use super::{Invalid, Validate, ensure};
 
@@ -65,8 +65,9 @@ impl Plan {
             Action::Churn { leave, join, .. } => {
                 leave.iter().chain(join).all(|node| self.has_node(*node))
             }
-            Action::Partition { groups, .. } => {
-                groups.iter().flatten().all(|vertex| self.has_vertex(*vertex))
+            Action::Partition { groups, cut } => {
+                let paired = *cut != Cut::Pairs || groups.len() % 2 == 0;
+                paired && groups.iter().flatten().all(|vertex| self.has_vertex(*vertex))
             }
             Action::Route(change) => {
                 let mut ends = change.release.iter().flat_map(|(from, to)| [from, to]);

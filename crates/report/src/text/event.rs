@@ -167,7 +167,14 @@ pub fn what(what: &EventKind) -> String {
             format!("link {link} {direction}: flap, {}", if *up { "up" } else { "down" })
         }
         EventKind::Absent { nodes } => format!("not there until they join: {}", some(nodes)),
-        EventKind::Partitioned { groups, one_way } => {
+        EventKind::Partitioned { groups, pairs: true, .. } => {
+            let pairs = groups.chunks(2);
+            let pairs = pairs.map(|pair| pair.iter().map(|names| names.join(" ")));
+            let pairs: Vec<String> =
+                pairs.map(|pair| pair.collect::<Vec<_>>().join(" | ")).collect();
+            format!("partition: {}", pairs.join(", "))
+        }
+        EventKind::Partitioned { groups, one_way, .. } => {
             let groups: Vec<String> = groups.iter().map(|names| names.join(" ")).collect();
             // A cut of one way names its sources and its destinations.
             format!("partition: {}", groups.join(if *one_way { " -x-> " } else { " | " }))
@@ -333,8 +340,12 @@ mod tests {
     #[test]
     fn a_partition_of_one_way_shows_the_way() {
         let groups = vec![vec!["a".into(), "b".into()], vec!["c".into()]];
-        let what = EventKind::Partitioned { groups, one_way: true };
+        let pairs = groups.clone();
+        let what = EventKind::Partitioned { groups, one_way: true, pairs: false };
         assert_eq!(line(0, what), "[   0.000s] partition: a b -x-> c");
+        let groups = [pairs.clone(), pairs].concat();
+        let what = EventKind::Partitioned { groups, one_way: false, pairs: true };
+        assert_eq!(line(0, what), "[   0.000s] partition: a b | c, a b | c");
     }
 
     #[test]

@@ -4,7 +4,7 @@ mod partition;
 
 use windtunnel_model::Span;
 use windtunnel_model::demand::Demand;
-use windtunnel_model::plan::NodeVerb;
+use windtunnel_model::plan::{Cut, NodeVerb};
 
 use super::churn::{Churn, ChurnDraft};
 use super::fault::{Amount, AmountForm, Ending, Flap, FlapDraft, Period, RepeatDraft, read_end};
@@ -50,8 +50,7 @@ pub(crate) enum EventKind {
     Partition {
         place: Place,
         groups: Vec<Vec<At<String>>>,
-        /// Only what leads from the first group to the second is cut.
-        one_way: bool,
+        cut: Cut,
     },
     Heal,
     Route(RouteDraft),
@@ -76,8 +75,8 @@ map! {
         ..OfNodes,
         ..OfServices,
         /// Cuts every link between these groups of nodes, routers and LANs, and on a LAN every
-        /// frame between attachments of different groups; it takes the place of an earlier
-        /// partition.
+        /// frame between attachments of different groups; or one way; or between the two of each
+        /// pair. It takes the place of an earlier partition.
         "partition" PARTITION: Partition,
         /// Ends the partition. Links that are down or flapping stay so.
         "heal" HEAL: True,

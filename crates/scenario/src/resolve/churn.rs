@@ -33,7 +33,7 @@ pub(super) fn expand(
     let stage = Stage { event, nodes: &nodes, scene };
     let moves = match &churn.kind {
         ChurnKind::Rate { rate, every, away, end } => {
-            stage.by_rate(found, rate, every, *away, end)?
+            stage.by_rate(found, (rate, every, *away), end, budget)?
         }
         ChurnKind::Script { text, speed, present } => {
             stage.script(found, text, *speed, present.as_ref(), timeline)?
@@ -99,10 +99,9 @@ impl Stage<'_> {
     fn by_rate(
         &self,
         found: &mut Diagnostics,
-        rate: &At<Probability>,
-        every: &At<Span>,
-        away: Option<Span>,
+        (rate, every, away): (&At<Probability>, &At<Span>, Option<Span>),
         end: &EndDraft,
+        budget: &mut Budget,
     ) -> Option<Vec<Move>> {
         let count = u64::try_from(self.nodes.len()).unwrap_or(u64::MAX);
         let leavers = share_of(rate.value, count);
@@ -112,6 +111,8 @@ impl Stage<'_> {
             return None;
         }
         let end = End::of(found, self.event, end, self.scene)?;
+        let periods = end.repetitions(self.event.at.value, every.value);
+        budget.announce(found, periods.saturating_mul(leavers), every.place)?;
         let away = away.unwrap_or(Span::from_nanos(every.value.as_nanos() / 2));
         let rate_of = Rate {
             leavers,

@@ -50,4 +50,10 @@ impl End {
         let limit = if times.is_some() { None } else { duration };
         Some(End { at: at.or(limit).unwrap_or(NEVER), times: times.unwrap_or(u64::MAX) })
     }
+
+    /// How often something happens that begins at `begin` and comes again `every` so much later.
+    pub(super) fn repetitions(&self, begin: Span, every: Span) -> u64 {
+        let lasts = self.at.saturating_sub(begin).as_nanos();
+        lasts.div_ceil(every.as_nanos().max(1)).min(self.times)
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windtunnel_model::plan::{Action, Event, LinkChange};
+use windtunnel_model::plan::{Action, Cut, Event, LinkChange};
 use windtunnel_model::{Direction, Lane, LinkId, NodeId, Plan, Span, Vertex};
 
 use super::Budget;
@@ -38,6 +38,10 @@ pub(super) struct Timeline {
     pub(super) events: Vec<Event>,
     /// The nodes that take part in a churn, and whether it is by a script or a trace.
     pub(super) churned: BTreeMap<NodeId, bool>,
+    /// By their times, the places of events that begin a partition.
+    parted: BTreeMap<Span, Place>,
+    /// Events of which it has been said that they undo another one's partition.
+    replaces: BTreeSet<Place>,
 }
 
 pub(super) fn resolve(
@@ -89,22 +93,51 @@ pub(super) fn expand(
         _ => {}
     }
     let at = event.at.value;
+    let first = action(found, event, at, scene, budget)?;
     let Some(repeat) = &event.repeat else {
-        let action = action(found, event, at, scene, budget)?;
-        timeline.events.push(Event { at, action });
+        notice_replaced(found, event, at, timeline);
+        timeline.events.push(Event { at, action: first });
         return Some(());
     };
+    // Only what is chosen anew is another action the next time.
+    let is_chosen = matches!(event.kind, EventKind::Node { some: Some(_), .. });
     let end = End::of(found, event, &repeat.end, scene)?;
+    budget.announce(found, end.repetitions(at, repeat.every.value), repeat.every.place)?;
     let mut at = at;
     for _ in 0..end.times {
         if at >= end.at {
             break;
         }
-        let action = action(found, event, at, scene, budget)?;
+        let action = match is_chosen {
+            true => action(found, event, at, scene, budget)?,
+            false if budget.spend(found, 1 + weight(&first), event.place) => first.clone(),
+            false => return None,
+        };
+        notice_replaced(found, event, at, timeline);
         timeline.events.push(Event { at, action });
         at = at + repeat.every.value;
     }
     Some(())
+}
+
+/// Of two partitions that begin at one instant the first does nothing, nor one that is ended at the
+/// instant at which it begins: events of one time take effect in the order of the file.
+fn notice_replaced(found: &mut Diagnostics, event: &EventDraft, at: Span, timeline: &mut Timeline) {
+    let before = match event.kind {
+        EventKind::Partition { .. } => timeline.parted.insert(at, event.place),
+        EventKind::Heal => timeline.parted.remove(&at),
+        _ => return,
+    };
+    let Some(before) = before.filter(|_| timeline.replaces.insert(event.place)) else { return };
+    let (what, instead) = match event.kind {
+        EventKind::Heal => ("ends", "heal it at a later time"),
+        _ => ("takes the place of", "write one partition with more groups, or with `pairs`"),
+    };
+    let message = format!(
+        "this {what} the partition of line {}, at {at} as well, which so cuts nothing: {instead}",
+        before.line
+    );
+    found.notice(event.place, message);
 }
 
 /// What one occurrence of an event does.
@@ -133,10 +166,20 @@ fn action(
             let nodes = members(found, directory, plan, nodes, "limit")?;
             Action::Limit { nodes, limits: *limits }
         }
-        EventKind::Partition { place, groups, one_way } => {
+        EventKind::Partition { groups, cut: Cut::Pairs, .. } => {
+            let mut all = Vec::new();
+            for pair in groups.chunks(2) {
+                let sides = partition(found, directory, plan, pair)?;
+                let place = pair.first().and_then(|side| side.first()).map(|name| name.place);
+                notice_idle(found, plan, &sides, place.unwrap_or(event.place));
+                all.extend(sides);
+            }
+            Action::Partition { groups: all, cut: Cut::Pairs }
+        }
+        EventKind::Partition { place, groups, cut } => {
             let groups = partition(found, directory, plan, groups)?;
             notice_idle(found, plan, &groups, *place);
-            Action::Partition { groups, one_way: *one_way }
+            Action::Partition { groups, cut: *cut }
         }
         EventKind::Link { links, direction, set, state } => {
             check_mtu(found, plan, set);

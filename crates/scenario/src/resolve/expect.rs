@@ -4,6 +4,7 @@ use windtunnel_model::expect::{Claim, Expectation, LinkFact, PathFact, ProgramFa
 use windtunnel_model::plan::Ready;
 use windtunnel_model::{NodeId, Plan, Span, Vertex};
 
+use super::Budget;
 use super::directory::Directory;
 use super::event::lanes;
 use crate::decode::{At, Draft, ExpectDraft, Subject};
@@ -13,6 +14,7 @@ pub(super) fn resolve(
     found: &mut Diagnostics,
     draft: &Draft,
     directory: &Directory,
+    budget: &mut Budget,
     plan: &mut Plan,
 ) {
     for expectation in &draft.expect {
@@ -29,7 +31,11 @@ pub(super) fn resolve(
             }
         };
         let line = expectation.place.line;
-        let claims = claims.unwrap_or_default().into_iter();
+        let claims = claims.unwrap_or_default();
+        if !budget.spend(found, claims.len().saturating_mul(CLAIM), expectation.place) {
+            return;
+        }
+        let claims = claims.into_iter();
         plan.expectations.extend(claims.map(|claim| Expectation { line, window, claim }));
     }
 }
@@ -176,3 +182,6 @@ fn node(
 const EVERY: Span = Span::from_millis(100);
 /// What a node measures at once.
 const ECHOES_MOST: u64 = 5000;
+/// What an expectation takes of the budget: it is so many times larger than what groups else
+/// multiply.
+const CLAIM: usize = 8;

@@ -20,6 +20,9 @@ pub(super) fn expand(
 ) -> Option<()> {
     let lanes = all_lanes(found, scene, &flap.links, flap.direction.as_ref())?;
     let end = End::of(found, event, &flap.end, scene)?;
+    // A cut and a mend each; random phases have the same mean.
+    let cuts = end.repetitions(event.at.value, flap.every.value);
+    budget.announce(found, cuts.saturating_mul(2), flap.every.place)?;
     let mut phases = Phases::new(flap, event.at.value, scene, &lanes);
     for _ in 0..end.times {
         let (cut, mend) = phases.next();

@@ -1,8 +1,8 @@
 //! Events, and what repetitions, flaps and churn come to.
 
-use windtunnel_model::plan::{Action, Plan};
+use windtunnel_model::plan::{Action, Cut, Plan};
 use windtunnel_model::profile::Setting;
-use windtunnel_model::{NodeId, Span};
+use windtunnel_model::{NodeId, Span, Vertex};
 
 use super::{notices, plan};
 
@@ -103,4 +103,46 @@ fn a_partition_that_cuts_nothing_is_noticed() {
     let text = "nodes: {a: , b: }\nrouters: [r]\nlinks: [{between: [a, r]}, {between: [b, r]}]\n\
                 events: [{at: 1s, partition: [[a], [b]]}]\n";
     assert!(notices(text)[0].contains("this partition cuts no link"), "{:?}", notices(text));
+}
+
+#[test]
+fn a_second_partition_at_the_same_instant_is_noticed() {
+    let head = "duration: 60s\nnodes: {a: , b: , c: }\nlans: {l: }\n\
+                links: [{between: [a, l]}, {between: [b, l]}, {between: [c, l]}]\nevents:\n";
+    let of = |events: &[&str]| {
+        let lines: String = events.iter().map(|event| format!("  - {event}\n")).collect();
+        notices(&format!("{head}{lines}"))
+    };
+    let twice = of(&["{at: 5s, partition: [[a], [b]]}", "{at: 5s, partition: [[a], [c]]}"]);
+    assert_eq!(twice.len(), 1, "{twice:?}");
+    let said =
+        "this takes the place of the partition of line 6, at 5s as well, which so cuts nothing";
+    assert!(twice[0].contains(said), "{twice:?}");
+    // One that repeats meets another one at its second time; it is said once.
+    let repeated = of(&[
+        "{at: 0s, every: 5s, partition: [[a], [b]]}",
+        "{at: 10s, every: 10s, partition: [[a], [c]]}",
+    ]);
+    assert_eq!(repeated.len(), 1, "{repeated:?}");
+    let healed = of(&["{at: 5s, partition: [[a], [b]]}", "{at: 5s, heal: true}"]);
+    assert!(healed[0].contains("this ends the partition of line 6, at 5s as well"), "{healed:?}");
+    // These are one after the other.
+    let fine = of(&[
+        "{at: 5s, partition: [[a], [b]]}",
+        "{at: 9s, heal: true}",
+        "{at: 9s, partition: [[a], [c]]}",
+    ]);
+    assert!(fine.is_empty(), "{fine:?}");
+}
+
+#[test]
+fn a_partition_may_be_of_pairs_that_share_nodes() {
+    let text = "nodes: {n: {count: 5}}\nlans: {l: }\nlinks: [{between: [n, l]}]\nevents:\n  \
+                - {at: 1s, partition: {pairs: [[n-1, n-3], [n-1, n-4], [n-2, [n-4, n-5]]]}}\n";
+    let plan = plan(text);
+    let node = |number| Vertex::Node(NodeId(number));
+    let groups = [[0].as_slice(), &[2], &[0], &[3], &[1], &[3, 4]];
+    let groups = groups.map(|side| side.iter().map(|number| node(*number)).collect()).to_vec();
+    assert_eq!(plan.events[0].action, Action::Partition { groups, cut: Cut::Pairs });
+    assert!(notices(text).is_empty());
 }

@@ -1,6 +1,7 @@
 //! Partitions: which nodes are cut off from which.
 
 use serde_json::{Value as Json, json};
+use windtunnel_model::plan::Cut;
 
 use super::EventKind;
 use crate::decode::{At, Decoder, Field};
@@ -17,6 +18,16 @@ map! {
     }
 }
 
+map! {
+    /// A partition of pairs: nothing passes between the two of each pair, and all else passes. So each
+    /// node may see other nodes than its neighbour does.
+    Pairs {
+        /// Pairs such as `[[a, c], [a, d], [b, d]]`; each of the two is a node, router, LAN or group,
+        /// or a list of these.
+        "pairs" PAIRS: Required<PairList>,
+    }
+}
+
 /// The groups between which nothing passes.
 pub(super) struct Partition;
 
@@ -25,13 +36,20 @@ impl Form for Partition {
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<EventKind> {
         let place = field.place;
-        if let Kind::Map(_) = &field.value.kind {
+        if let Kind::Map(keys) = &field.value.kind {
+            if keys.iter().any(|(key, _)| key.text == Pairs::PAIRS.name) {
+                let fields = from.table::<Pairs>(field, "a partition of pairs")?;
+                let groups = from.need(&fields, Pairs::PAIRS, "a partition of pairs")?;
+                return Some(EventKind::Partition { place, groups, cut: Cut::Pairs });
+            }
             let fields = from.table::<OneWay>(field, "a partition of one way")?;
             let [start, end] = [OneWay::FROM, OneWay::TO]
                 .map(|key| from.need(&fields, key, "a partition of one way"));
-            return Some(EventKind::Partition { place, groups: vec![start?, end?], one_way: true });
+            let groups = vec![start?, end?];
+            return Some(EventKind::Partition { place, groups, cut: Cut::OneWay });
         }
-        let needed = "a list of two or more lists of names, or {from: […], to: […]}";
+        let needed =
+            "a list of two or more lists of names, or {from: […], to: […]}, or {pairs: […]}";
         let groups: Vec<_> = from.list(field, needed)?.collect();
         if groups.len() < 2 {
             from.mistake(field.wrong(), format!("`partition` must be {needed}"));
@@ -44,7 +62,7 @@ impl Form for Partition {
             Group::read(from, group)
         });
         let groups = read.collect::<Option<Vec<_>>>()?;
-        Some(EventKind::Partition { place, groups, one_way: false })
+        Some(EventKind::Partition { place, groups, cut: Cut::Between })
     }
 
     fn schema(definitions: &mut Definitions) -> Json {
@@ -58,8 +76,44 @@ impl Form for Partition {
             &[
                 ("Nothing passes between these groups.", lists),
                 ("Nothing passes one way.", OneWay::definition),
+                ("Nothing passes between the two of a pair.", Pairs::definition),
             ],
         )
+    }
+}
+
+/// Groups, each two a pair.
+struct PairList;
+
+impl Form for PairList {
+    type Value = Vec<Vec<At<String>>>;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Self::Value> {
+        let needed = "a list of pairs such as [[a, b], [b, c]]";
+        let pairs: Vec<_> = from.list(field, needed)?.collect();
+        if pairs.is_empty() {
+            from.mistake(field.wrong(), format!("`pairs` must be {needed}"));
+            return None;
+        }
+        let mut groups = Vec::with_capacity(2 * pairs.len());
+        for pair in pairs {
+            let sides: Vec<_> = from.list(pair, needed)?.collect();
+            if sides.len() != 2 {
+                let message = format!("a pair of the partition has {} sides", sides.len());
+                from.mistake_with_hint(pair.wrong(), message, "write two: `[a, b]`");
+                return None;
+            }
+            for side in sides {
+                groups.push(read_group(from, side)?);
+            }
+        }
+        Some(groups)
+    }
+
+    fn schema(definitions: &mut Definitions) -> Json {
+        let side = json!({"anyOf": [{"type": "string"}, texts(definitions)]});
+        let pair = json!({"type": "array", "items": side, "minItems": 2, "maxItems": 2});
+        json!({"type": "array", "items": pair, "minItems": 1})
     }
 }
 
