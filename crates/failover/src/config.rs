@@ -11,9 +11,10 @@ pub const WAITING_MAX: usize = 65_536;
 pub const LINGER: Span = Span::from_secs(60);
 /// That of one which was reset.
 pub const RESET_LINGER: Span = Span::from_secs(2);
-/// A connection whose client has not answered the SYN-ACK is forgotten after this time: longer
-/// than Linux sends a SYN again (`tcp_syn_retries` 6: 127 s).
-pub const OPENING_MAX: Span = Span::from_secs(130);
+/// A connection whose client has not answered the SYN-ACK is forgotten after this time, in which
+/// Linux sends a SYN-ACK again three times (after 1, 3 and 7 s). A SYN that is sent again later
+/// begins anew.
+pub const OPENING_MAX: Span = Span::from_secs(10);
 
 /// Everything that [`crate::Connections`] is built from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +57,10 @@ pub struct Detection {
     /// A replica that answers probes and is behind without any progress for this time is expelled.
     /// Default 800 ms: two retransmissions at Linux's shortest timeout (200 ms and 400 ms) fit.
     pub stall: Span,
+    /// The same where it has sent something, by its sequence numbers, that did not come: it is to send
+    /// that again, and its timer doubles with each loss. Default 4 s: four retransmissions at
+    /// Linux's shortest timeout, 3 s, fit.
+    pub recovery: Span,
     /// A client that has sent data again this often since anything was acknowledged has replicas
     /// that are behind probed at once. Default 1.
     pub retransmissions: u32,
@@ -73,6 +78,9 @@ pub struct Limits {
     /// Connections at the most, those that have ended and linger included. A new one beyond is not
     /// taken ([`crate::Refusal::TableFull`]). Default 65 536.
     pub connections: usize,
+    /// Of these, those whose client has not answered the SYN-ACK, at the most. A new one beyond takes
+    /// the place of the oldest, which is counted. Default 4096.
+    pub half_open: usize,
     /// Bytes of one replica's output that is ahead of what the client was given, for each
     /// connection. The window that replicas see ends there. Default 4 MiB.
     pub output: u32,
@@ -108,6 +116,7 @@ impl Default for Detection {
             probe_interval: Span::from_millis(20),
             probes: 4,
             stall: Span::from_millis(800),
+            recovery: Span::from_secs(4),
             retransmissions: 1,
             finish_grace: Span::from_secs(1),
             answer: Span::from_millis(250),
@@ -119,6 +128,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 65_536,
+            half_open: 4_096,
             output: 4 << 20,
             output_total: 256 << 20,
             idle: Span::from_secs(5 * 24 * 3600),

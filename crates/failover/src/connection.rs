@@ -60,6 +60,10 @@ struct Client {
     stamp: u32,
     /// Offset of its FIN.
     fin: Option<u64>,
+    /// It has asked for room (a window probe), and has sent nothing new since.
+    asks: bool,
+    /// It has sent what it was acknowledged, and was told nothing since: the acknowledgement was lost.
+    lacks_ack: bool,
     /// Times that it sent data again since anything of it was acknowledged.
     retransmissions: u32,
     /// Headers of its packets.
@@ -125,6 +129,24 @@ impl Connection {
     /// Whether another connection may take its place in a full table.
     pub(crate) fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Over { .. })
+    }
+
+    /// Until when it is kept, if it is over.
+    pub(crate) fn over_until(&self) -> Option<Time> {
+        match self.phase {
+            Phase::Over { until, .. } => Some(until),
+            Phase::Opening { .. } | Phase::Open => None,
+        }
+    }
+
+    /// Whether the client has not answered the SYN-ACK so far.
+    pub(crate) fn is_half_open(&self) -> bool {
+        !self.is_over() && self.client.acked == 0
+    }
+
+    /// When its SYN came.
+    pub(crate) fn opened(&self) -> Time {
+        self.opened
     }
 
     /// The replicas that take part, and which of them speaks.

@@ -1,5 +1,6 @@
 //! All connections of a service's address: the contract with the caller.
 
+mod shelf;
 mod view;
 
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -9,17 +10,15 @@ use core::fmt;
 use crate::config::Config;
 use crate::connection::{Connection, Context};
 use crate::counters::Refused;
-use crate::event::{Event, Key, Place, ReplicaId, Transmit};
+use crate::event::{Ending, Event, Key, Place, ReplicaId, Transmit, What};
 use crate::icmp::Quote;
 use crate::segment::Segment;
 use crate::sink::Sink;
+use shelf::{Shelf, Shelves};
 use windtunnel_model::Time;
 use windtunnel_wire::{tcp, vnet};
 
 pub use view::View;
-
-/// Connections looked at to find one that is over, in a full table.
-const EVICTION_SEARCH: usize = 64;
 
 /// Why a packet was not taken. It is then to be treated as if its service had no transparent
 /// fail-over: sent to the replica of the plain redirection, and back.
@@ -54,6 +53,10 @@ pub struct Connections {
     table: BTreeMap<Key, Entry>,
     /// When to look at which connection, in order.
     timers: BTreeSet<(Time, Key)>,
+    /// Those that others may take the place of.
+    shelves: Shelves,
+    /// A connection was not taken, and none has been since.
+    is_full: bool,
     sink: Sink,
 }
 
@@ -64,13 +67,21 @@ struct Entry {
     connection: Connection,
     place: Place,
     timer: Option<Time>,
+    shelf: Shelf,
 }
 
 impl Connections {
     /// Without connections.
     #[must_use]
     pub fn new(config: Config) -> Self {
-        Self { config, table: BTreeMap::new(), timers: BTreeSet::new(), sink: Sink::default() }
+        Self {
+            config,
+            table: BTreeMap::new(),
+            timers: BTreeSet::new(),
+            shelves: Shelves::default(),
+            is_full: false,
+            sink: Sink::default(),
+        }
     }
 
     /// A packet from a client to the service. `order` are the replicas that a new connection may
@@ -199,8 +210,7 @@ impl Connections {
     ) -> Result<(), Refusal> {
         let opens = segment.has(tcp::SYN) && !segment.has(tcp::ACK | tcp::RST);
         if self.table.contains_key(&key) {
-            self.step(now, key, Connection::abandon);
-            self.forget(key);
+            self.abandon(now, key, Ending::Replaced);
         }
         if !opens {
             return Err(Refusal::Unknown);
@@ -211,14 +221,18 @@ impl Connections {
         if order.len() < 2 {
             return Err(Refusal::TooFew);
         }
-        if self.table.len() >= self.config.limits.connections && !self.evict() {
+        if !self.make_room(now) {
+            if !core::mem::replace(&mut self.is_full, true) {
+                self.sink.event(key, What::TableFull);
+            }
             return Err(Refusal::TableFull);
         }
+        self.is_full = false;
         self.sink.counters.from_clients += 1;
         self.sink.place = place;
         let mut cx = Context { now, config: &self.config, sink: &mut self.sink };
         let connection = Connection::open(&mut cx, key, segment, order);
-        self.table.insert(key, Entry { connection, place, timer: None });
+        self.table.insert(key, Entry { connection, place, timer: None, shelf: Shelf::None });
         self.step(now, key, |_, _| {});
         Ok(())
     }
@@ -242,7 +256,8 @@ impl Connections {
 
     /// Lets a connection do something, and sets its timer.
     fn step(&mut self, now: Time, key: Key, act: impl FnOnce(&mut Connection, &mut Context<'_>)) {
-        let Some(Entry { connection, place, timer }) = self.table.get_mut(&key) else { return };
+        let Some(entry) = self.table.get_mut(&key) else { return };
+        let Entry { connection, place, timer, shelf } = entry;
         self.sink.place = *place;
         let before = connection.buffered();
         let mut cx = Context { now, config: &self.config, sink: &mut self.sink };
@@ -250,6 +265,7 @@ impl Connections {
         let due = connection.deadline(&cx);
         let buffered = connection.buffered();
         self.sink.buffered = (self.sink.buffered + buffered).saturating_sub(before);
+        self.shelves.put(key, shelf, Shelf::of(connection));
         if timer.is_some_and(|at| now < at && at <= due) {
             return;
         }
@@ -260,23 +276,45 @@ impl Connections {
     }
 
     fn forget(&mut self, key: Key) {
-        let Some(Entry { connection, timer, .. }) = self.table.remove(&key) else { return };
+        let Some(mut entry) = self.table.remove(&key) else { return };
+        self.shelves.put(key, &mut entry.shelf, Shelf::None);
+        let Entry { connection, timer, .. } = entry;
         self.sink.buffered = self.sink.buffered.saturating_sub(connection.buffered());
         if let Some(at) = timer {
             self.timers.remove(&(at, key));
         }
     }
 
-    /// Makes room: the first connection found that is over goes.
-    fn evict(&mut self) -> bool {
-        let first = self.timers.iter().take(EVICTION_SEARCH);
-        let over = first
-            .map(|(_, key)| *key)
-            .find(|key| self.table.get(key).is_some_and(|entry| entry.connection.is_over()));
-        if let Some(key) = over {
-            self.forget(key);
+    /// Makes room for a connection that begins, if there is none: of connections that are over the
+    /// one that would be forgotten first, else the oldest that is half open. The latter have a bound
+    /// of their own, so that a flood of SYNs does not fill the table.
+    fn make_room(&mut self, now: Time) -> bool {
+        let limits = self.config.limits;
+        if self.shelves.half_open() >= limits.half_open.max(1) {
+            self.forget_half_open(now);
         }
-        over.is_some()
+        if self.table.len() < limits.connections {
+            return true;
+        }
+        match self.shelves.first_over() {
+            Some(key) => {
+                self.forget(key);
+                true
+            }
+            None => self.forget_half_open(now),
+        }
+    }
+
+    fn forget_half_open(&mut self, now: Time) -> bool {
+        let Some(key) = self.shelves.oldest_half_open() else { return false };
+        self.sink.counters.half_open_forgotten += 1;
+        self.abandon(now, key, Ending::Idle);
+        true
+    }
+
+    fn abandon(&mut self, now: Time, key: Key, ending: Ending) {
+        self.step(now, key, |connection, cx| connection.abandon(cx, ending));
+        self.forget(key);
     }
 
     fn count(&mut self, taken: Result<(), Refusal>) -> Result<(), Refusal> {

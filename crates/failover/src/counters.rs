@@ -46,6 +46,9 @@ pub struct Counters {
     pub packets_lost: u64,
     /// Events dropped likewise.
     pub events_lost: u64,
+    /// Connections that were forgotten before their client had answered the SYN-ACK, because others
+    /// came ([`crate::Limits::half_open`]).
+    pub half_open_forgotten: u64,
     /// SYNs with more replicas than [`crate::REPLICAS_MAX`].
     pub replicas_left_out: u64,
     /// What was not taken.

@@ -91,6 +91,9 @@ pub enum What {
     },
     /// The connection is over.
     Closed(Ending),
+    /// The table is full, and this connection is not taken, and perhaps others after it, until one
+    /// is taken again.
+    TableFull,
 }
 
 /// Why a replica was expelled from a connection.

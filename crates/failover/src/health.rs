@@ -15,17 +15,20 @@ pub(crate) struct Health {
     pub(crate) asked: Time,
     /// From that SYN to its answer.
     pub(crate) round_trip: Span,
+    /// From the last probe that it answered, to the answer.
+    answered_in: Span,
     /// Since when the replicas do not stand at the same place, without any progress of this one.
     pub(crate) apart: Option<Time>,
-    /// Whether it lacks what another has done, and not only a FIN, which alone may be that of a
-    /// program that was killed.
-    is_behind: bool,
+    /// Whether what it lacks is its own fault.
+    lag: Lag,
+    /// When it made progress for the last time, or could not have made any until then.
+    pub(crate) moved: Time,
     /// Since when it alone has finished its stream.
     pub(crate) finished: Option<Time>,
     /// When its last packet came.
     pub(crate) seen: Time,
-    /// Where it stood when it was last looked at.
-    mark: Mark,
+    /// How far it was when it was last looked at.
+    progress: Progress,
     /// Probes since its last packet.
     unanswered: u32,
     /// The first of these.
@@ -47,6 +50,31 @@ pub(crate) struct Mark {
     pub(crate) end: u64,
 }
 
+/// What of a replica changes while it does something, or is kept from it by others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Progress {
+    pub(crate) mark: Mark,
+    /// The end of its window.
+    pub(crate) edge: u64,
+    /// The end of what it has sent, whether or not it came.
+    pub(crate) reached: u64,
+    /// Segments of it that the client needs, those that were sent again included.
+    pub(crate) segments: u64,
+    /// What the client has acknowledged: until that is all, it has to be sent again first.
+    pub(crate) confirmed: u64,
+}
+
+/// Why a replica lacks what another has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lag {
+    /// It lacks nothing, or others are to do something first.
+    None,
+    /// It could do it, and does not.
+    Idle,
+    /// It has sent something that did not come, and is to send it again.
+    Lost,
+}
+
 /// What is to be done about a replica where they are apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
@@ -63,11 +91,13 @@ impl Health {
         Self {
             asked: now,
             round_trip: Span::ZERO,
+            answered_in: Span::ZERO,
             apart: None,
-            is_behind: false,
+            lag: Lag::None,
+            moved: now,
             finished: None,
             seen: now,
-            mark: Mark::default(),
+            progress: Progress::default(),
             unanswered: 0,
             silent: now,
             probed: None,
@@ -76,17 +106,22 @@ impl Health {
     }
 
     /// A packet of it has come. Whether a probe was waiting for an answer.
-    pub(crate) fn is_alive(&mut self, now: Time) -> bool {
+    pub(crate) fn is_alive(&mut self, now: Time, detection: &Detection) -> bool {
         self.seen = now;
+        if self.unanswered > 0 && !self.is_silent(detection) {
+            self.answered_in = now.since(self.silent);
+        }
         core::mem::take(&mut self.unanswered) > 0
     }
 
-    /// It stands at `mark`, and the furthest of all at `best`. One that is ahead is watched, too:
-    /// it may be the dead one.
-    pub(crate) fn compare(&mut self, now: Time, mark: Mark, best: Mark, are_apart: bool) {
-        let has_moved = mark != self.mark;
-        self.mark = mark;
-        self.is_behind = mark.acked < best.acked || mark.data < best.data;
+    /// How far it is, why it is not further, and whether all replicas are as far. One that is ahead
+    /// is watched, too: it may be the dead one.
+    pub(crate) fn compare(&mut self, now: Time, progress: Progress, lag: Lag, are_apart: bool) {
+        let has_moved = progress.mark != self.progress.mark;
+        if progress != self.progress || self.lag == Lag::None {
+            self.moved = now;
+        }
+        (self.progress, self.lag) = (progress, lag);
         if !are_apart {
             self.apart = None;
             self.hurry = false;
@@ -145,7 +180,7 @@ impl Health {
     /// When the next probe is due, or waiting for the answer to the last ends.
     pub(crate) fn deadline(&self, detection: &Detection) -> Option<Time> {
         let apart = self.apart?;
-        let first = if self.hurry { apart } else { apart + detection.patience + self.round_trip };
+        let first = if self.hurry { apart } else { apart + detection.patience + self.way() };
         Some(match self.probed {
             Some(probed) if self.is_silent(detection) => probed + self.pause(detection),
             Some(probed) => first.max(probed + detection.probe_interval.max(PAUSE_MIN)),
@@ -156,18 +191,34 @@ impl Health {
     /// The time for the answer to the last probe that counts. Each probe beyond doubles it: these are
     /// sent only where no other replica answers, and what keeps all silent may last.
     fn pause(&self, detection: &Detection) -> Span {
-        let first = detection.last_wait(self.round_trip).max(PAUSE_MIN);
+        let first = detection.last_wait(self.way()).max(PAUSE_MIN);
         let beyond = (self.unanswered - detection.probes).min(u64::BITS - 1);
         let doubled = first.as_nanos().saturating_mul(1 << beyond);
         Span::from_nanos(doubled.min(PAUSE_MAX.max(first).as_nanos()))
     }
 
-    /// Since when it is behind, and when that is too long: only where it has answered a probe
+    /// Since when it does nothing, and when that is too long: only where it has answered a probe
     /// since, or else a caller that is late would make it so.
     pub(crate) fn stall(&self, detection: &Detection) -> Option<(Time, Time)> {
-        let apart = self.apart.filter(|_| self.is_behind && self.unanswered == 0)?;
+        let apart = self.apart.filter(|_| self.unanswered == 0)?;
+        let bound = match self.lag {
+            Lag::None => return None,
+            Lag::Idle => detection.stall,
+            Lag::Lost => detection.recovery,
+        };
+        let since = apart.max(self.moved);
         let was_probed = self.probed.is_some_and(|probed| probed >= apart);
-        was_probed.then_some((apart, apart + detection.stall))
+        was_probed.then_some((since, since + bound))
+    }
+
+    /// Whether it could do something that it does not.
+    pub(crate) fn is_lagging(&self) -> bool {
+        self.lag != Lag::None
+    }
+
+    /// The round trip to it: queues may have grown since the handshake.
+    fn way(&self) -> Span {
+        self.round_trip.max(self.answered_in)
     }
 }
 
@@ -184,7 +235,10 @@ mod tests {
     }
 
     fn compare(health: &mut Health, millis: u64, own: Mark, best: Mark) {
-        health.compare(at(millis), own, best, own != best);
+        let is_behind = own.acked < best.acked || own.data < best.data;
+        let lag = if is_behind { Lag::Idle } else { Lag::None };
+        let progress = Progress { mark: own, ..Progress::default() };
+        health.compare(at(millis), progress, lag, own != best);
     }
 
     #[test]
@@ -212,7 +266,7 @@ mod tests {
         assert_eq!(health.stall(&detection), None);
         health.probe(at(1_040));
         assert_eq!(health.stall(&detection), None);
-        assert!(health.is_alive(at(1_050)));
+        assert!(health.is_alive(at(1_050), &detection));
         assert_eq!(health.stall(&detection), Some((at(1_000), at(1_800))));
         assert_eq!(health.verdict(at(1_060), &detection), Verdict::Probe);
     }
@@ -221,13 +275,12 @@ mod tests {
     fn a_replica_that_is_ahead_or_lacks_a_fin_alone_is_probed_and_does_not_stall() {
         let detection = Detection::default();
         let finished = Mark { acked: 1, data: 1, end: 2 };
-        for (own, best, are_apart) in [(mark(1, 1), finished, true), (mark(2, 2), mark(2, 2), true)]
-        {
+        for (own, best) in [(mark(1, 1), finished), (mark(2, 2), mark(1, 1))] {
             let mut health = Health::new(at(0));
-            health.compare(at(0), own, best, are_apart);
+            compare(&mut health, 0, own, best);
             assert_eq!(health.verdict(at(40), &detection), Verdict::Probe);
             health.probe(at(40));
-            health.is_alive(at(41));
+            health.is_alive(at(41), &detection);
             assert_eq!(health.stall(&detection), None);
         }
     }
@@ -241,6 +294,37 @@ mod tests {
         assert_eq!(health.apart, Some(at(100)));
         compare(&mut health, 300, mark(5, 5), mark(5, 5));
         assert_eq!((health.apart, health.deadline(&Detection::default())), (None, None));
+    }
+
+    #[test]
+    fn what_a_replica_sends_again_and_what_the_client_acknowledges_is_progress() {
+        let detection = Detection::default();
+        let mut health = Health::new(at(0));
+        let mut progress = Progress { mark: mark(1, 1), ..Progress::default() };
+        health.compare(at(0), progress, Lag::Idle, true);
+        health.probe(at(40));
+        health.is_alive(at(41), &detection);
+        for (millis, segments, confirmed) in [(500, 1, 0), (1_000, 1, 9), (1_500, 2, 9)] {
+            (progress.segments, progress.confirmed) = (segments, confirmed);
+            health.compare(at(millis), progress, Lag::Idle, true);
+            assert_eq!(health.stall(&detection), Some((at(millis), at(millis + 800))));
+        }
+        health.compare(at(1_600), progress, Lag::Lost, true);
+        assert_eq!(health.stall(&detection), Some((at(1_500), at(5_500))));
+    }
+
+    #[test]
+    fn probes_that_are_answered_late_have_the_next_waited_for_as_long() {
+        let detection = Detection::default();
+        let mut health = Health::new(at(0));
+        compare(&mut health, 0, mark(1, 1), mark(2, 1));
+        for due in [40, 60, 80] {
+            health.probe(at(due));
+        }
+        health.is_alive(at(95), &detection);
+        compare(&mut health, 1_000, mark(2, 1), mark(3, 1));
+        // 40 ms, and the 55 from the first probe to the answer.
+        assert_eq!(health.deadline(&detection), Some(at(1_095)));
     }
 
     #[test]

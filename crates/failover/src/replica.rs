@@ -56,6 +56,14 @@ pub(crate) struct Replica {
     pub(crate) edge: u64,
     /// The offset of its segment that `edge` is from (SND.WL1 of RFC 9293).
     updated_by: u64,
+    /// Its largest window.
+    pub(crate) window_max: u64,
+    /// Times that it was given the next byte of the client, and had room for it.
+    pub(crate) offers: u32,
+    /// The end of what it has sent, by its sequence numbers.
+    pub(crate) reached: u64,
+    /// Segments of it with something that the client had not acknowledged.
+    pub(crate) segments: u64,
     /// It has these, too.
     pub(crate) sacked: Ranges,
     pub(crate) output: Output,
@@ -79,6 +87,10 @@ impl Replica {
             acked: 0,
             edge: 0,
             updated_by: 0,
+            window_max: 0,
+            offers: 0,
+            reached: 1,
+            segments: 0,
             sacked: Ranges::default(),
             output: Output::new(1),
             stamps: Stamps::default(),
@@ -103,6 +115,7 @@ impl Replica {
         self.acked = 1;
         // The window of a SYN is not scaled (RFC 7323, 2.2).
         self.edge = 1 + u64::from(segment.window);
+        self.window_max = u64::from(segment.window);
         self.echo = segment.options.stamps.map_or(0, |(_, echo)| echo);
     }
 
@@ -137,6 +150,10 @@ impl Replica {
             self.updated_by = near;
         }
         self.acked = acked;
+        self.window_max = self.window_max.max(self.edge - acked.min(self.edge));
+        if has_moved {
+            self.offers = 0;
+        }
         self.take_blocks(segment, client, sent);
         self.ece = segment.has(tcp::ECE);
         if let Some((_, echo)) = segment.options.stamps {
@@ -147,6 +164,25 @@ impl Replica {
             (false, 0) => Acknowledgement::Duplicate,
             (false, _) => Acknowledgement::Old,
         }
+    }
+
+    /// Counts what it has sent: it cannot be more than the client takes. `acked` and `edge` are the
+    /// client's.
+    pub(crate) fn note_sent(&mut self, segment: &Segment<'_>, offset: u64, acked: u64, edge: u64) {
+        let end = offset + segment.len();
+        // FIN takes no place in the window.
+        if end <= edge + 1 {
+            self.reached = self.reached.max(end);
+        }
+        if segment.len() > 0 && end > acked {
+            self.segments += 1;
+        }
+    }
+
+    /// Whether a client that has sent its stream up to `sent` may send it more: a segment of `mss`, or
+    /// half of the largest window, as senders wait for (RFC 9293, 3.8.6.2.1).
+    pub(crate) fn is_open(&self, sent: u64, mss: u64) -> bool {
+        self.edge >= sent + mss.min(self.window_max / 2).max(1)
     }
 
     /// A report without blocks says that there are none, also where there were some: a receiver

@@ -83,9 +83,10 @@ impl Connection {
 
     /// What a segment says of the client.
     fn note(&mut self, cx: &mut Context<'_>, segment: &Segment<'_>, offset: u64, acked: u64) {
+        let end = offset + segment.len();
+        self.note_offer(segment, offset, end);
         let client = &mut self.client;
         client.template.renew(segment.head);
-        let end = offset + segment.len();
         if segment.len() > 0 && end <= client.sent {
             cx.sink.counters.client_retransmissions += 1;
             client.retransmissions += 1;
@@ -110,6 +111,23 @@ impl Connection {
             for replica in self.replicas.iter_mut().filter(|replica| replica.is_live()) {
                 replica.health.hurry();
             }
+        }
+    }
+
+    /// What a segment brings to whom, and whether it asks for room: with a byte beyond the window, or
+    /// an old number (RFC 9293, 3.8.6.1; Linux does the latter).
+    fn note_offer(&mut self, segment: &Segment<'_>, offset: u64, end: u64) {
+        for replica in &mut self.replicas {
+            let is_next = offset <= replica.acked && replica.acked < end;
+            if is_next && replica.acked < replica.edge {
+                replica.offers = replica.offers.saturating_add(1);
+            }
+        }
+        self.client.lacks_ack |= segment.len() > 0 && offset < self.server.announced.0;
+        if end > self.client.sent {
+            self.client.asks = segment.len() > 0 && end > self.server.announced.1;
+        } else if segment.len() == 0 && offset < self.acked() {
+            self.client.asks = true;
         }
     }
 

@@ -116,12 +116,13 @@ impl Connection {
     }
 
     /// Whether the client is shown a duplicate acknowledgement of a replica. One with news of what
-    /// that replica has beyond is shown once all have it, and by its blocks.
+    /// that replica has beyond is shown once all have it, and by its blocks, unless it is the answer
+    /// to a client that has not got the acknowledgement.
     fn is_passed(&self, index: usize, segment: &Segment<'_>) -> bool {
         let first = segment.options.blocks().first();
         let has_news = first.is_some_and(|(start, _)| is_later(*start, segment.acknowledgement));
         let waits = has_news && self.server.syn.sack_permitted && self.live_count() > 1;
-        index == self.speaker() && !waits
+        index == self.speaker() && (!waits || self.client.lacks_ack)
     }
 
     /// A segment with the present acknowledgement and window.
@@ -279,6 +280,7 @@ impl Connection {
 
     fn note_sent(&mut self, cx: &mut Context<'_>) {
         self.server.announced = (self.acked(), self.window_edge());
+        self.client.lacks_ack = false;
         if self.is_resuming {
             self.is_resuming = false;
             let silence = cx.now.since(self.server.spoke);

@@ -97,14 +97,21 @@ impl Connection {
         cx.sink.send_to_replica(replica.id, &draft, &self.client.template, 0);
     }
 
-    /// Another connection takes this one's place: replicas that wait for the client are reset.
-    pub(crate) fn abandon(&mut self, cx: &mut Context<'_>) {
+    /// This connection is forgotten at once: replicas that wait for the client are reset, so that
+    /// they do not answer it themselves.
+    pub(crate) fn abandon(&mut self, cx: &mut Context<'_>, ending: Ending) {
+        let is_half_open = self.is_half_open();
         for index in 0..self.replicas.len() {
-            if matches!(self.status(index), Status::Asked | Status::Answered) {
+            let waits = match self.status(index) {
+                Status::Asked | Status::Answered => true,
+                Status::Live => is_half_open,
+                Status::Out => false,
+            };
+            if waits {
                 self.reset_replica(cx, index);
             }
         }
-        self.end(cx, Ending::Replaced, RESET_LINGER);
+        self.end(cx, ending, RESET_LINGER);
     }
 
     /// A segment of a replica that takes no part is answered as by a closed port.

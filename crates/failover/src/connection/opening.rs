@@ -277,6 +277,8 @@ impl Client {
             edge: 1 + u64::from(segment.window),
             stamp: options.stamps.map_or(0, |(value, _)| value),
             fin: None,
+            asks: false,
+            lacks_ack: false,
             retransmissions: 0,
             template: Template::new(segment.head, key.client.port(), key.service.port()),
         }

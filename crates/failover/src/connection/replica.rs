@@ -46,7 +46,7 @@ impl Connection {
             let others = self.replicas.iter_mut().filter(|other| other.health.is_silent(detection));
             others.for_each(|other| other.health.begin_again(cx.now));
         }
-        self.replicas[index].health.is_alive(cx.now)
+        self.replicas[index].health.is_alive(cx.now, detection)
     }
 
     /// A SYN-ACK again: the replica lacks what the client has answered, or the client does.
@@ -91,6 +91,7 @@ impl Connection {
             cx.sink.counters.implausible += 1;
             return;
         }
+        replica.note_sent(segment, offset, self.client.acked, self.client.edge);
         if let Some((value, _)) = segment.options.stamps {
             replica.stamps.record(stamps::clock(cx.now), value);
         }

@@ -3,7 +3,7 @@
 use super::{Connection, Context, Phase};
 use crate::config::{Detection, OPENING_MAX, RESET_LINGER};
 use crate::event::{Cause, Ending};
-use crate::health::{Mark, Verdict};
+use crate::health::{Lag, Mark, Progress, Verdict};
 use crate::replica::Replica;
 use windtunnel_model::Time;
 
@@ -21,20 +21,67 @@ impl Connection {
     /// Looks which replicas are behind, and whose stream has ended alone.
     pub(super) fn watch(&mut self, cx: &Context<'_>) {
         let live = || self.replicas.iter().filter(|replica| replica.is_live());
-        let least = live().map(|replica| replica.output.end()).min().unwrap_or(0);
         let best = live().map(mark).fold(Mark::default(), |best, mark| Mark {
             acked: best.acked.max(mark.acked),
             data: best.data.max(mark.data),
             end: best.end.max(mark.end),
         });
-        let are_apart = live().any(|replica| mark(replica) != best);
-        for replica in self.replicas.iter_mut().filter(|replica| replica.is_live()) {
-            let mark = mark(replica);
-            let is_alone = replica.output.fin.is_some() && replica.output.end() > least;
-            let health = &mut replica.health;
-            health.compare(cx.now, mark, best, are_apart);
+        let are_apart = live().any(|replica| mark(replica) != best || self.is_shut(replica));
+        for index in 0..self.replicas.len() {
+            let replica = &self.replicas[index];
+            if !replica.is_live() {
+                continue;
+            }
+            let progress = Progress {
+                mark: mark(replica),
+                edge: replica.edge,
+                reached: replica.reached,
+                segments: replica.segments,
+                confirmed: self.client.acked,
+            };
+            let (lag, is_alone) = (self.lag(cx, replica, best), self.is_alone(index));
+            let health = &mut self.replicas[index].health;
+            health.compare(cx.now, progress, lag, are_apart);
             health.finished = is_alone.then_some(health.finished.unwrap_or(cx.now));
         }
+    }
+
+    /// Whether a replica lacks what another has done, and could do it. A FIN alone does not count: it
+    /// may be that of a program that was killed.
+    ///
+    /// What the client has to send again is not the replica's to do, unless it was given that often;
+    /// and a replica that has sent something has to bring that to the client before it sends more.
+    fn lag(&self, cx: &Context<'_>, replica: &Replica, best: Mark) -> Lag {
+        let data_end = replica.output.data_end();
+        let refuses = replica.acked < best.acked && replica.offers > cx.config.detection.probes;
+        if refuses || self.is_shut(replica) {
+            Lag::Idle
+        } else if data_end == best.data || self.client.acked < data_end {
+            Lag::None
+        } else if replica.reached > data_end {
+            Lag::Lost
+        } else {
+            Lag::Idle
+        }
+    }
+
+    /// Whether the client would send more, a replica has no room, and another has.
+    fn is_shut(&self, replica: &Replica) -> bool {
+        let mss = u64::from(self.server.syn.mss.unwrap_or(u16::MAX));
+        let is_open = |one: &Replica| one.is_open(self.client.sent, mss);
+        let mut live = self.replicas.iter().filter(|one| one.is_live());
+        self.client.asks && !is_open(replica) && live.any(is_open)
+    }
+
+    /// Whether a replica has finished its stream where others stand that have sent no more than that:
+    /// those that have not come so far may finish there, too, or go on.
+    fn is_alone(&self, index: usize) -> bool {
+        let Some(fin) = self.replicas[index].output.fin else { return false };
+        let has_finished = |other: &Replica| other.output.fin.is_some();
+        let stands = |other: &Replica| other.output.data_end() >= fin && other.reached <= fin;
+        self.replicas[index].output.end() > fin
+            && self.others(index).any(|other| !has_finished(other))
+            && self.others(index).all(|other| has_finished(other) || stands(other))
     }
 
     /// Does what is due. `false` if the connection is to be forgotten.
@@ -44,9 +91,13 @@ impl Connection {
             Phase::Opening { first_answer } => self.opening_timeout(cx, first_answer),
             Phase::Open => self.open_timeout(cx),
         }
-        let is_unanswered = self.client.acked == 0 && self.opened + OPENING_MAX <= cx.now;
+        if self.is_half_open() && self.opened + OPENING_MAX <= cx.now {
+            // Nothing is kept to refuse a SYN that is sent again.
+            self.abandon(cx, Ending::Idle);
+            return false;
+        }
         let is_idle = self.active + cx.config.limits.idle <= cx.now;
-        if !self.is_over() && (is_unanswered || is_idle) {
+        if !self.is_over() && is_idle {
             self.end(cx, Ending::Idle, RESET_LINGER);
         }
         true
@@ -99,10 +150,15 @@ impl Connection {
         self.all_others_live_since(index, since).then_some((Cause::FinishedAlone, since, until))
     }
 
-    /// A replica that does nothing: since when, and until when that is borne.
+    /// A replica that does nothing: since when, and until when that is borne. Where each lacks what
+    /// another has done, the one that did something last is the best that there is.
     fn stalled(&self, index: usize, detection: &Detection) -> Option<(Cause, Time, Time)> {
-        let (since, until) = self.replicas[index].health.stall(detection)?;
-        self.all_others_live_since(index, since).then_some((Cause::Stalled, since, until))
+        let health = &self.replicas[index].health;
+        let (since, until) = health.stall(detection)?;
+        let goes_on =
+            |other: &Replica| !other.health.is_lagging() || other.health.moved > health.moved;
+        let is_worse = self.others(index).any(goes_on) && self.all_others_live_since(index, since);
+        is_worse.then_some((Cause::Stalled, since, until))
     }
 
     /// Whether all others have been seen since a time. If not, they may be the dead ones, and are

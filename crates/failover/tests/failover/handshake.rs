@@ -120,9 +120,72 @@ fn a_full_table_takes_no_more_and_forgets_what_is_over() {
     reset.flags = RST;
     let sent = hand.client(&reset).unwrap();
     assert!(sent.iter().all(|(_, seg)| seg.flags == RST && seg.seq == ISN + 1));
-    assert_eq!((sent.len(), hand.events()), (2, vec![What::Closed(Ending::ClientReset)]));
+    let closed = What::Closed(Ending::ClientReset);
+    assert_eq!((sent.len(), hand.events()), (2, vec![What::TableFull, closed]));
     assert_eq!(hand.client(&other).unwrap().len(), 2);
     assert_eq!((hand.machine.len(), hand.machine.counters().refused.table_full), (1, 1));
+}
+
+/// SYNs from so many addresses, which nobody answers.
+fn flood(hand: &mut Hand, count: u32) {
+    for number in 0..count {
+        let mut syn = hand.syn();
+        let source = std::net::Ipv4Addr::from(0x0b00_0000 + number);
+        syn.from = (source, 1_024).into();
+        hand.client(&syn).unwrap();
+    }
+}
+
+#[test]
+fn a_flood_of_syns_takes_the_places_of_half_open_connections_only() {
+    let mut hand = Hand::open(Config::default(), 2);
+    flood(&mut hand, 70_000);
+    assert_eq!(hand.machine.len(), 1 + 4_096);
+    let counters = hand.machine.counters();
+    assert_eq!((counters.half_open_forgotten, counters.refused.table_full), (70_000 - 4_096, 0));
+    // A connection that was there goes on, and a new one opens.
+    assert_eq!(hand.client(&from_client(1, 1, b"x")).unwrap().len(), 2);
+    let mut syn = hand.syn();
+    syn.from.set_port(40_001);
+    assert_eq!(hand.client(&syn).unwrap().len(), 2 + 2, "and the resets of the oldest");
+    hand.events();
+    for replica in 0..2 {
+        let mut answer = syn_ack(replica);
+        answer.to = syn.from;
+        hand.replica(replica, &answer);
+    }
+    assert!(matches!(hand.events()[..], [What::Opened { replicas: 2, .. }]));
+    // After ten seconds nothing is left of the flood.
+    hand.wait(Span::from_secs(10));
+    assert_eq!(hand.machine.len(), 1);
+    let mut again = from_client(1, 1, b"");
+    again.from = syn.from;
+    assert_eq!(hand.client(&again), Err(Refusal::Unknown));
+}
+
+#[test]
+fn a_half_open_connection_that_was_forgotten_begins_anew_with_the_next_syn() {
+    let mut hand = Hand::new(Config::default(), 2);
+    hand.client(&hand.syn()).unwrap();
+    let sent = hand.wait(Span::from_secs(10));
+    assert!(sent.iter().all(|(to, seg)| to.is_some() && seg.flags == RST), "{sent:?}");
+    assert_eq!((sent.len(), hand.machine.len()), (2, 0));
+    let sent = hand.client(&hand.syn()).unwrap();
+    assert!(sent.iter().all(|(to, seg)| to.is_some() && seg.flags == SYN) && sent.len() == 2);
+}
+
+#[test]
+fn a_table_that_is_full_is_one_event_until_there_is_room_again() {
+    let mut config = Config::default();
+    config.limits.connections = 1;
+    let mut hand = Hand::open(config, 2);
+    for port in 1..=3 {
+        let mut other = hand.syn();
+        other.from.set_port(port);
+        assert_eq!(hand.client(&other), Err(Refusal::TableFull));
+    }
+    assert_eq!(hand.events(), [What::TableFull]);
+    assert_eq!(hand.machine.counters().refused.table_full, 3);
 }
 
 #[test]

@@ -14,6 +14,8 @@ mod deaths;
 mod hand;
 mod handshake;
 mod hostile;
+mod lagging;
+mod mixtures;
 mod noticing;
 mod programs;
 mod seeds;

@@ -9,7 +9,7 @@ use crate::programs::Program;
 use crate::world::{Death, How, Scenario, World};
 
 /// Causes for which replicas were expelled.
-fn causes(world: &World) -> Vec<(ReplicaId, Cause)> {
+pub(crate) fn causes(world: &World) -> Vec<(ReplicaId, Cause)> {
     let cause = |what: &What| match what {
         What::Expelled { replica, cause, .. } => Some((*replica, *cause)),
         _ => None,

@@ -1,6 +1,5 @@
 //! Random connections over bad links, with deaths at random moments.
 
-use windtunnel_failover::{Cause, Ending, What};
 use windtunnel_model::Span;
 use windtunnel_model::random::{Draws, Stream};
 
@@ -8,18 +7,18 @@ use crate::programs::Program;
 use crate::tcp::Settings;
 use crate::world::{Death, How, Leg, Scenario, World};
 
-struct Chance(Draws);
+pub(crate) struct Chance(pub(crate) Draws);
 
 impl Chance {
-    fn of(&mut self, from: u64, below: u64) -> u64 {
+    pub(crate) fn of(&mut self, from: u64, below: u64) -> u64 {
         from + self.0.below(below - from)
     }
 
-    fn one_in(&mut self, count: u64) -> bool {
+    pub(crate) fn one_in(&mut self, count: u64) -> bool {
         self.0.below(count) == 0
     }
 
-    fn pick<T: Copy>(&mut self, items: &[T]) -> T {
+    pub(crate) fn pick<T: Copy>(&mut self, items: &[T]) -> T {
         items[self.0.below(items.len() as u64) as usize]
     }
 
@@ -63,6 +62,7 @@ impl Chance {
             jitter: Span::from_micros(self.pick(&[1, 1, 500, 5_000])),
             loss,
             duplicate: self.pick(&[0, 0, 10_000]),
+            rate: None,
         }
     }
 
@@ -86,9 +86,8 @@ impl Chance {
     }
 }
 
-/// Runs one seed; whether a replica that lived was expelled before the death of another, so that
-/// none was left.
-fn run(seed: u64) -> bool {
+/// Runs one seed, in which one replica at the least lives.
+fn run(seed: u64) {
     let mut chance = Chance(Draws::new(Stream::named(seed, &["failover", "seeds"])));
     let mut scenario = chance.scenario(seed);
     for replica in 0..scenario.replicas.len() - 1 {
@@ -105,23 +104,7 @@ fn run(seed: u64) -> bool {
     let mut world = World::new(scenario);
     world.run(Span::from_secs(300));
     let what = world.what();
-    let is_lost = what.iter().any(|what| {
-        matches!(what, What::Closed(Ending::Lost | Ending::ReplicaReset | Ending::Refused))
-    });
-    let view = world.machine.view(world.scenario.key());
-    let is_dead = view.is_some_and(|view| {
-        !view.is_over && view.replicas.iter().all(|id| world.hosts[id.0 as usize].is_cut)
-    });
-    if is_lost || is_dead || world.client.was_reset {
-        let expelled = |what: &&What| {
-            matches!(
-                what,
-                What::Expelled { cause: Cause::Silent | Cause::Stalled | Cause::NoAnswer, .. }
-            )
-        };
-        assert!(what.iter().any(|what| expelled(&what)), "reset without a reason: {what:?}");
-        return true;
-    }
+    assert!(!world.client.was_reset, "the client was reset: {what:?}");
     assert!(world.client.is_finished(), "stuck at {}: {what:?}", world.now);
     let replies = world.scenario.program.replies().unwrap();
     assert!(world.client.received == replies, "the client read other bytes: {what:?}");
@@ -132,7 +115,6 @@ fn run(seed: u64) -> bool {
         assert_eq!((odd.unsent_acked, odd.echoes_of_the_future), (0, 0), "{what:?}");
     }
     assert_eq!(world.machine.counters().differed, 0);
-    false
 }
 
 /// Seeds of one run of the tests.
@@ -143,15 +125,9 @@ const SEEDS: u64 = 4_000;
 fn connections_over_bad_links_survive_a_death_at_a_random_packet() {
     let first = std::env::var("FAILOVER_SEED").ok().and_then(|seed| seed.parse().ok());
     let seeds = first.map_or(0..SEEDS, |seed: u64| seed..seed + 1);
-    let (mut lost, mut all) = (0, 0);
     for seed in seeds {
-        match std::panic::catch_unwind(|| run(seed)) {
-            Ok(is_lost) => lost += u64::from(is_lost),
-            Err(_) => panic!("seed {seed}: FAILOVER_SEED={seed} cargo test -p windtunnel-failover"),
+        if std::panic::catch_unwind(|| run(seed)).is_err() {
+            panic!("seed {seed}: FAILOVER_SEED={seed} cargo test -p windtunnel-failover");
         }
-        all += 1;
     }
-    println!("{lost} of {all} were left without a replica");
-    // A reserve that was expelled by a run of losses is the cost of noticing a death soon.
-    assert!(lost * 100 <= all || first.is_some(), "{lost} of {all} lost all replicas");
 }

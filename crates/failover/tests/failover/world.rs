@@ -25,11 +25,20 @@ pub(crate) struct Leg {
     /// Parts in a million.
     pub(crate) loss: u64,
     pub(crate) duplicate: u64,
+    /// A rate, with a queue that drops what comes when it is full.
+    pub(crate) rate: Option<Rate>,
+}
+
+/// Nanoseconds of a byte, and the longest time that a packet waits.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rate {
+    pub(crate) byte: u64,
+    pub(crate) queue: Span,
 }
 
 impl Leg {
     pub(crate) fn clean(delay: Span) -> Self {
-        Self { delay, jitter: Span::ZERO, loss: 0, duplicate: 0 }
+        Self { delay, jitter: Span::ZERO, loss: 0, duplicate: 0, rate: None }
     }
 }
 
@@ -40,6 +49,15 @@ pub(crate) enum How {
     Cut,
     /// Its program is killed, and the kernel closes its sockets.
     Killed,
+    /// Its program is stopped for a time; its kernel goes on.
+    Paused(Span),
+}
+
+impl How {
+    /// Whether the replica does nothing any more.
+    pub(crate) fn is_final(self) -> bool {
+        !matches!(self, How::Paused(_))
+    }
 }
 
 /// A death, at the n-th packet that the redirector gets.
@@ -98,7 +116,7 @@ impl Scenario {
 }
 
 /// Steps of one simulation at the most.
-const STEPS_MAX: u64 = 100_000;
+const STEPS_MAX: u64 = 400_000;
 
 enum Due {
     /// A packet reaches the client.
@@ -109,6 +127,16 @@ enum Due {
     Redirector(Option<usize>, Vec<u8>),
     Program(usize),
     Notice(usize),
+    /// A program that was stopped goes on.
+    Resumed(usize),
+}
+
+/// One way of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Lane {
+    /// The replica's, or the client's.
+    of: Option<usize>,
+    is_inward: bool,
 }
 
 /// A replica's host.
@@ -116,6 +144,8 @@ pub(crate) struct Host {
     pub(crate) tcp: Option<Tcp>,
     pub(crate) is_cut: bool,
     pub(crate) is_killed: bool,
+    /// Until when its program is stopped.
+    stopped: Time,
     timer: Option<Time>,
 }
 
@@ -134,6 +164,8 @@ pub(crate) struct World {
     pub(crate) died: Vec<Time>,
     queue: BTreeMap<(Time, u64), Due>,
     client_timer: Option<Time>,
+    /// When each lane has sent what waits there.
+    free: BTreeMap<Lane, Time>,
     steps: u64,
     order: u64,
     draws: Draws,
@@ -143,7 +175,13 @@ impl World {
     pub(crate) fn new(scenario: Scenario) -> Self {
         let (me, peer) = (scenario.client_address, scenario.service);
         let seed = scenario.seed;
-        let host = |_: &Settings| Host { tcp: None, is_cut: false, is_killed: false, timer: None };
+        let host = |_: &Settings| Host {
+            tcp: None,
+            is_cut: false,
+            is_killed: false,
+            stopped: Time::ZERO,
+            timer: None,
+        };
         let mut world = Self {
             now: Time::ZERO + Span::from_secs(1),
             machine: Connections::new(scenario.config),
@@ -156,6 +194,7 @@ impl World {
             died: Vec::new(),
             queue: BTreeMap::new(),
             client_timer: None,
+            free: BTreeMap::new(),
             steps: 0,
             order: 0,
             draws: Draws::new(Stream::named(seed, &["failover", "world"])),
@@ -223,10 +262,13 @@ impl World {
                 self.after_client();
             }
             Due::Replica(index, frame) => self.at_replica(index, &frame),
-            Due::Program(index) => {
+            Due::Program(index) | Due::Resumed(index) => {
                 let host = &mut self.hosts[index];
-                if let (Some(tcp), false) = (&mut host.tcp, host.is_killed) {
-                    self.scenario.program.serve(self.now, tcp);
+                let is_able = !host.is_killed && host.stopped <= self.now;
+                if let Some(tcp) = host.tcp.as_mut().filter(|_| is_able) {
+                    if tcp.state == State::Open {
+                        self.scenario.program.serve(self.now, tcp);
+                    }
                 }
                 self.after_replica(index);
             }
@@ -271,6 +313,10 @@ impl World {
                     tcp.kill(self.now);
                 }
             }
+            How::Paused(time) => {
+                host.stopped = self.now + time;
+                self.push(self.now + time, Due::Resumed(death.replica));
+            }
         }
         if let Some(after) = death.notice {
             self.push(self.now + after, Due::Notice(death.replica));
@@ -308,9 +354,8 @@ impl World {
     fn after_client(&mut self) {
         let again = self.program.act(self.now, &mut self.client);
         for seg in std::mem::take(&mut self.client.out) {
-            self.carry(self.scenario.client_leg, &seg.frame(), |frame| {
-                Due::Redirector(None, frame)
-            });
+            let lane = Lane { of: None, is_inward: true };
+            self.carry(lane, &seg.frame(), |frame| Due::Redirector(None, frame));
         }
         self.client_timer = [again, self.client.deadline()].into_iter().flatten().min();
     }
@@ -319,8 +364,8 @@ impl World {
         let Some(tcp) = &mut self.hosts[index].tcp else { return };
         let (out, deadline) = (std::mem::take(&mut tcp.out), tcp.deadline());
         for seg in out {
-            let leg = self.scenario.legs[index];
-            self.carry(leg, &seg.frame(), |frame| Due::Redirector(Some(index), frame));
+            let lane = Lane { of: Some(index), is_inward: true };
+            self.carry(lane, &seg.frame(), |frame| Due::Redirector(Some(index), frame));
         }
         self.hosts[index].timer = deadline;
     }
@@ -336,28 +381,46 @@ impl World {
                 Destination::Client => {
                     for packet in packets {
                         self.checks.look(self.now, &packet, &self.machine, &self.hosts);
-                        self.carry(self.scenario.client_leg, &packet, Due::Client);
+                        self.carry(Lane { of: None, is_inward: false }, &packet, Due::Client);
                     }
                 }
                 Destination::Replica(ReplicaId(id)) => {
                     let index = id as usize;
                     for packet in packets {
-                        let leg = self.scenario.legs[index];
-                        self.carry(leg, &packet, |frame| Due::Replica(index, frame));
+                        let lane = Lane { of: Some(index), is_inward: false };
+                        self.carry(lane, &packet, |frame| Due::Replica(index, frame));
                     }
                 }
             }
         }
     }
 
-    fn carry(&mut self, leg: Leg, frame: &[u8], due: impl Fn(Vec<u8>) -> Due) {
+    /// Gives a packet to a lane. A queue that is half full marks what has ECN.
+    fn carry(&mut self, lane: Lane, frame: &[u8], due: impl Fn(Vec<u8>) -> Due) {
+        let leg = lane.of.map_or(self.scenario.client_leg, |index| self.scenario.legs[index]);
+        let (mut sent, mut marked) = (self.now, None);
+        if let Some(rate) = leg.rate {
+            let free = self.free.entry(lane).or_insert(sent);
+            let waits = free.since(sent);
+            if waits > rate.queue {
+                return;
+            }
+            *free = (*free).max(sent) + Span::from_nanos(rate.byte * frame.len() as u64);
+            sent = *free;
+            marked = (waits.as_nanos() * 2 > rate.queue.as_nanos()).then(|| Seg::parse(frame));
+        }
+        let mut frame = frame.to_vec();
+        if let Some(mut seg) = marked.filter(|seg| seg.ecn > 0) {
+            seg.ecn = 3;
+            frame = seg.frame();
+        }
         if self.draws.below(1_000_000) < leg.loss {
             return;
         }
         let copies = 1 + u64::from(self.draws.below(1_000_000) < leg.duplicate);
         for _ in 0..copies {
             let late = Span::from_nanos(self.draws.below(leg.jitter.as_nanos()));
-            self.push(self.now + leg.delay + late, due(frame.to_vec()));
+            self.push(sent + leg.delay + late, due(frame.clone()));
         }
     }
 
