@@ -321,6 +321,16 @@ pub enum EventKind {
         /// The client's end.
         client: String,
     },
+    /// The table of such connections is full: this one goes to one replica and ends with it, and so
+    /// may others after it, until there is room.
+    ConnectionUnkept {
+        /// The service.
+        service: String,
+        /// Its end of the connection.
+        address: String,
+        /// The client's end.
+        client: String,
+    },
     /// A command was run in a node from outside.
     Executed {
         /// The node.

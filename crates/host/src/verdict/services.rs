@@ -41,7 +41,27 @@ pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<Doubt> {
     if refused > 0 {
         doubts.push(Doubt::other(format!("{refused} changes of services were not possible")));
     }
+    doubts.extend(counted(evidence).filter_map(unkept));
     doubts
+}
+
+/// The services with `fail-over: transparent`, and what was counted of each.
+fn counted<'a>(
+    evidence: &'a Evidence<'_>,
+) -> impl Iterator<Item = (&'a Service, &'a FailOverCounters)> {
+    let services = evidence.plan.services.iter().zip(&evidence.tally.services.services);
+    services.filter_map(|(service, it)| Some((service, it.fail_over.as_ref()?)))
+}
+
+/// Connections that were to survive their server, and would not have.
+fn unkept((service, counters): (&Service, &FailOverCounters)) -> Option<Doubt> {
+    (counters.unkept > 0).then(|| {
+        Doubt::other(format!(
+            "service {}: {} connections were not kept, since the table was full: they ended with \
+             their replica, which fail-over: transparent excludes",
+            service.name, counters.unkept
+        ))
+    })
 }
 
 /// What is to be known of services beside what they did.
@@ -55,6 +75,15 @@ pub(super) fn warnings(evidence: &Evidence<'_>) -> Vec<String> {
     let counts = counts.into_iter().filter(|(count, _)| *count > 0);
     let mut warnings: Vec<String> =
         counts.map(|(count, what)| format!("services: {count} {what}")).collect();
+    warnings.extend(counted(evidence).filter(|(_, it)| it.half_open_forgotten > 0).map(
+        |(service, it)| {
+            format!(
+                "service {}: {} connections were forgotten before their clients had answered, \
+                 because more than 4096 began at a time",
+                service.name, it.half_open_forgotten
+            )
+        },
+    ));
     for (service, state) in evidence.plan.services.iter().zip(&evidence.services.states) {
         warnings.extend(one_sided(evidence, service, state));
     }
@@ -118,6 +147,8 @@ fn transparent(counters: &FailOverCounters) -> FailOverReport {
     FailOverReport {
         opened: counters.opened,
         plain: counters.plain,
+        unkept: counters.unkept,
+        half_open_forgotten: counters.half_open_forgotten,
         promoted: counters.promoted,
         lost: counters.lost,
         expelled_gone: expelled.gone,
@@ -218,6 +249,23 @@ links: [{between: [a, r]}, {between: [b, r]}]",
         applied(&mut case, 41);
         let (doubts, disturbed) = unfaithful(&case);
         assert!(doubts[0].contains("up to 101ms late") && disturbed, "{doubts:?}");
+    }
+
+    #[test]
+    fn connections_that_were_not_kept_make_a_run_doubtful_and_forgotten_openings_are_a_warning() {
+        let mut case = case();
+        let fail_over = FailOverCounters { half_open_forgotten: 7, ..Default::default() };
+        case.tally.services.services =
+            vec![Redirected { fail_over: Some(fail_over), ..Redirected::default() }];
+        assert_eq!(unfaithful(&case), (Vec::new(), false));
+        let warnings = case.judge().verdict.warnings;
+        let is_told = |it: &String| it.starts_with("service www: 7 connections were forgotten");
+        assert!(warnings.iter().any(is_told), "{warnings:?}");
+        case.tally.services.services[0].fail_over =
+            Some(FailOverCounters { unkept: 3, ..fail_over });
+        let (doubts, disturbed) = unfaithful(&case);
+        assert!(doubts[0].starts_with("service www: 3 connections were not kept"), "{doubts:?}");
+        assert!(!disturbed);
     }
 
     #[test]

@@ -95,7 +95,8 @@ fn kind(what: &EventKind) -> MarkKind {
         | EventKind::ReplicaExpelled { .. }
         | EventKind::ReplicaPromoted { .. }
         | EventKind::ConnectionResumed { .. }
-        | EventKind::ConnectionLost { .. } => MarkKind::Service,
+        | EventKind::ConnectionLost { .. }
+        | EventKind::ConnectionUnkept { .. } => MarkKind::Service,
         EventKind::Late { .. }
         | EventKind::Overloaded { .. }
         | EventKind::CaughtUp { .. }

@@ -119,6 +119,9 @@ fn transparent(what: &EventKind) -> String {
         EventKind::ConnectionLost { service, client, .. } => {
             format!("service {service}: {client} has no server any more")
         }
+        EventKind::ConnectionUnkept { service, client, .. } => {
+            format!("service {service}: the table is full: {client} ends with its replica")
+        }
         _ => String::new(),
     }
 }
@@ -231,7 +234,8 @@ fn machines(what: &EventKind) -> String {
         | EventKind::ReplicaExpelled { .. }
         | EventKind::ReplicaPromoted { .. }
         | EventKind::ConnectionResumed { .. }
-        | EventKind::ConnectionLost { .. } => service(what),
+        | EventKind::ConnectionLost { .. }
+        | EventKind::ConnectionUnkept { .. } => service(what),
         _ => limit(what),
     }
 }

@@ -45,6 +45,13 @@ pub struct FailOverReport {
     pub opened: u64,
     /// Connections to one replica only, since no other was there: they ended with it.
     pub plain: u64,
+    /// Connections to one replica only, since the table of those that are kept was full.
+    #[serde(default)]
+    pub unkept: u64,
+    /// Connections that were forgotten before their client had answered the SYN-ACK, because very
+    /// many others began.
+    #[serde(default)]
+    pub half_open_forgotten: u64,
     /// Connections of which another replica took over.
     pub promoted: u64,
     /// Connections that ended because no replica was left.

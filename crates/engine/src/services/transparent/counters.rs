@@ -12,8 +12,13 @@ pub struct FailOverCounters {
     /// Of these, those that are known now; some may be over, and are remembered for a minute.
     pub held: u64,
     /// Connections that go to one replica only, since no other was there at their SYN, or their
-    /// options or the bounds do not allow more. They end with it.
+    /// options do not allow more. They end with it.
     pub plain: u64,
+    /// Connections that go to one replica only, since the table of those that are kept was full.
+    pub unkept: u64,
+    /// Connections that were forgotten before their client had answered the SYN-ACK, because very
+    /// many others began.
+    pub half_open_forgotten: u64,
     /// Connections of which another replica took over.
     pub promoted: u64,
     /// Connections that ended because no replica was left.
@@ -67,6 +72,8 @@ impl FailOverCounters {
             (&mut self.opened, other.opened),
             (&mut self.held, other.held),
             (&mut self.plain, other.plain),
+            (&mut self.unkept, other.unkept),
+            (&mut self.half_open_forgotten, other.half_open_forgotten),
             (&mut self.promoted, other.promoted),
             (&mut self.lost, other.lost),
             (&mut self.resumed, other.resumed),

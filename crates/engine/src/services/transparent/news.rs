@@ -49,6 +49,8 @@ pub enum FailOverWhat {
     },
     /// No replica is left.
     Lost,
+    /// The table is full: it goes to one replica, and so may others after it, until there is room.
+    Unkept,
 }
 
 /// Why a replica was expelled from a connection.
@@ -128,6 +130,7 @@ fn what(event: &Event) -> Option<FailOverWhat> {
         What::Promoted { replica } => FailOverWhat::Promoted { replica: node(replica) },
         What::Resumed { silence } => FailOverWhat::Resumed { silence },
         What::Closed(Ending::Lost) => FailOverWhat::Lost,
+        What::TableFull => FailOverWhat::Unkept,
         _ => return None,
     })
 }

@@ -21,6 +21,10 @@ impl Services {
         Some(FailOverCounters {
             opened: counted.opened,
             held: held.connections.len() as u64,
+            // Each of these began as one that goes to one replica.
+            plain: held.counters.plain.saturating_sub(counted.refused.table_full),
+            unkept: counted.refused.table_full,
+            half_open_forgotten: counted.half_open_forgotten,
             delivered_bytes: counted.delivered,
             probes: counted.probes,
             output_dropped: output.into_iter().sum(),

@@ -47,6 +47,7 @@ impl Live {
                 silence_ns: silence.as_nanos(),
             },
             FailOverWhat::Lost => EventKind::ConnectionLost { service, address, client },
+            FailOverWhat::Unkept => EventKind::ConnectionUnkept { service, address, client },
         };
         self.cx.journal.log_at(at.since(self.cx.journal.origin()), None, what);
     }
