@@ -265,10 +265,9 @@ impl World {
             Due::Program(index) | Due::Resumed(index) => {
                 let host = &mut self.hosts[index];
                 let is_able = !host.is_killed && host.stopped <= self.now;
-                if let Some(tcp) = host.tcp.as_mut().filter(|_| is_able) {
-                    if tcp.state == State::Open {
-                        self.scenario.program.serve(self.now, tcp);
-                    }
+                let tcp = host.tcp.as_mut().filter(|tcp| is_able && tcp.state == State::Open);
+                if let Some(tcp) = tcp {
+                    self.scenario.program.serve(self.now, tcp);
                 }
                 self.after_replica(index);
             }
