@@ -1,9 +1,12 @@
 //! The records of a run, from its folder.
 
-use std::fs;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use windtunnel_evidence::{Evidence, Loader};
+use windtunnel_report::record_files;
+use windtunnel_sys::below::Below;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -21,8 +24,15 @@ impl RunFolder {
     pub(crate) fn load(&self) -> Result<Evidence, Failure> {
         let files = files(&self.run)?;
         let mut contents = Vec::with_capacity(files.len());
+        let mut left = memory_bytes();
         for file in &files {
-            contents.push(fs::read(file).map_err(|error| reading(file, &error))?);
+            let mut bytes = Vec::new();
+            let read = open(&self.run, file)
+                .and_then(|open| open.take(left.saturating_add(1)).read_to_end(&mut bytes));
+            read.map_err(|error| reading(file, &error))?;
+            let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+            left = left.checked_sub(length).ok_or_else(|| too_much(file))?;
+            contents.push(bytes);
         }
         let mut loader = Loader::new();
         for (file, bytes) in files.iter().zip(&contents) {
@@ -41,34 +51,46 @@ pub(crate) fn files(run: &Path) -> Result<Vec<PathBuf>, Failure> {
     if run.is_file() {
         return Ok(vec![run.to_owned()]);
     }
-    let folder = run.join("records");
-    let mut found = Vec::new();
-    if folder.is_dir() {
-        collect(&folder, &mut found)?;
-    }
-    found.sort();
-    if !found.is_empty() {
-        return Ok(found);
-    }
     if !run.is_dir() {
-        return Err(Failure::new(Exit::Usage, format!("{} is not there", run.display())));
+        let why = if run.exists() { "neither a folder nor a regular file" } else { "not there" };
+        return Err(Failure::new(Exit::Usage, format!("{} is {why}", run.display())));
+    }
+    let found = Below::open(run).and_then(|below| record_files(&below));
+    let found = found.map_err(|error| reading(&run.join("records"), &error))?;
+    if !found.is_empty() {
+        return Ok(found.into_iter().map(|file| run.join(file)).collect());
     }
     let text = format!("{} has no records", run.display());
     Err(Failure::new(Exit::Usage, text).hint("`windtunnel run --record` makes them"))
 }
 
-fn collect(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), Failure> {
-    for entry in fs::read_dir(folder).map_err(|error| reading(folder, &error))? {
-        let path = entry.map_err(|error| reading(folder, &error))?.path();
-        if path.is_dir() {
-            collect(&path, found)?;
-        } else if path.extension().is_some_and(|extension| extension == "wtr") {
-            found.push(path);
-        }
+/// Opens one of [`files`].
+pub(crate) fn open(run: &Path, file: &Path) -> io::Result<File> {
+    match file.strip_prefix(run) {
+        Ok(inner) if inner.as_os_str().is_empty() => File::open(file),
+        Ok(inner) => Below::open(run)?.file(inner),
+        Err(_) => Err(io::ErrorKind::InvalidInput.into()),
     }
-    Ok(())
 }
 
-fn reading(path: &Path, error: &std::io::Error) -> Failure {
+/// What records may take: of the memory of the machine that is free, or some where that is not said.
+fn memory_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kilobytes = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse().ok());
+    kilobytes.map_or(MEMORY_BYTES, |kilobytes: u64| kilobytes.saturating_mul(1024) / 2)
+}
+
+fn too_much(file: &Path) -> Failure {
+    let text = format!(
+        "cannot read {}: with it the records are more than half of the memory that is free",
+        file.display()
+    );
+    Failure::new(Exit::Machine, text)
+}
+
+fn reading(path: &Path, error: &io::Error) -> Failure {
     Failure::new(Exit::Usage, format!("cannot read {}: {error}", path.display()))
 }
+
+const MEMORY_BYTES: u64 = 1 << 30;

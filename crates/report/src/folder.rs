@@ -1,7 +1,9 @@
 //! Reading the folder of a run.
 
 mod groups;
+mod line;
 mod read;
+mod records;
 
 use std::fs;
 use std::io;
@@ -11,7 +13,9 @@ use crate::document::{Comparison, Document, Mode, Run, VERSION};
 use crate::page::Page;
 use crate::{compare, fit};
 pub use groups::{RunGroup, groups};
+pub(crate) use line::line;
 pub(crate) use read::Facts;
+pub use records::record_files;
 
 /// Why runs cannot be shown.
 #[derive(Debug, thiserror::Error)]

@@ -37,4 +37,4 @@ mod series;
 pub mod text;
 
 pub use document::Document;
-pub use folder::{Options, Report, ReportError, RunGroup, groups};
+pub use folder::{Options, Report, ReportError, RunGroup, groups, record_files};

@@ -7,6 +7,7 @@
 //!
 //! | module | what it calls |
 //! |---|---|
+//! | [`below`] | files below an open folder, through no link |
 //! | [`bpf_array`] | arrays that this process shares with BPF programs |
 //! | [`packet`] | a packet socket over all interfaces, with a mapped ring |
 //! | [`frame_queue`] | frames from one process to another through shared memory |
@@ -51,6 +52,7 @@
 
 mod ffi;
 
+pub mod below;
 pub mod bpf_array;
 pub mod capability;
 pub mod clock;

@@ -34,7 +34,8 @@ impl Followed {
         let followed =
             Followed { folder, hub: Hub::new(BUFFER_BYTES), stopped: AtomicBool::new(false) };
         let followed = Arc::new(followed);
-        let files = Files::open(&followed.folder);
+        // Without the folder the rest still tells that the run is over.
+        let files = Files::open(&followed.folder).ok();
         let (one, other) = (Arc::clone(&followed), Arc::clone(&followed));
         thread::spawn(move || one.follow(files));
         thread::spawn(move || control::follow(&other));
@@ -54,14 +55,14 @@ impl Followed {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    fn follow(&self, mut files: Files) {
+    fn follow(&self, mut files: Option<Files>) {
         let mut looked_at = Instant::now();
         loop {
             let lives = registry::is_live(&self.folder);
             // After the look at the socket: all of a run that is over has been written.
-            files.read(&self.hub);
+            files.iter_mut().for_each(|files| files.read(&self.hub));
             if !lives {
-                self.end(&mut files);
+                self.end(files.as_mut());
                 break;
             }
             if self.hub.readers() > 0 {
@@ -75,12 +76,12 @@ impl Followed {
     }
 
     /// Results are written after the socket is closed.
-    fn end(&self, files: &mut Files) {
+    fn end(&self, files: Option<&mut Files>) {
         let closed = Instant::now();
         while !self.folder.join("run.json").exists() && closed.elapsed() < RESULTS {
             thread::sleep(TICK);
         }
-        files.read(&self.hub);
+        files.into_iter().for_each(|files| files.read(&self.hub));
         let document = match Document::live(&self.folder) {
             Ok(document) => serde_json::json!({ "document": document }),
             Err(error) => serde_json::json!({ "error": error.to_string() }),

@@ -1,9 +1,11 @@
 //! `report`: one page that shows a run, or compares several.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use windtunnel_model::Bytes;
 use windtunnel_report::{Options, Report, ReportError, groups};
+use windtunnel_sys::below::Below;
 
 use crate::arguments::Format;
 use crate::exit::Exit;
@@ -54,13 +56,15 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
             output::data(&html)?;
             return Ok(Exit::Fine.code());
         }
-        Some(file) => file.clone(),
+        Some(file) => {
+            std::fs::write(file, &html).map_err(|error| unwritable(file, &error))?;
+            file.clone()
+        }
         None => match arguments.runs.as_slice() {
-            [one] => one.join(NAME),
-            _ => PathBuf::from(NAME),
+            [one] => write(one, &html)?,
+            _ => write(Path::new("."), &html)?,
         },
     };
-    write(&file, &html)?;
     for run in &report.document.runs {
         run.notes.iter().for_each(|note| output::talk(&format!("notice: {}: {note}", run.label)));
     }
@@ -72,7 +76,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
 /// Writes the page of a run, or of its repetitions, into its folder.
 pub(crate) fn write_into(folder: &Path) -> Result<(), Failure> {
     let report = report(&[folder.to_owned()], &Options::default())?;
-    write(&folder.join(NAME), &report.page.html())
+    write(folder, &report.page.html()).map(drop)
 }
 
 fn report(runs: &[PathBuf], options: &Options) -> Result<Report, Failure> {
@@ -92,11 +96,17 @@ pub(crate) fn failure(error: &ReportError) -> Failure {
     error.hint().into_iter().fold(failure, Failure::hint)
 }
 
-fn write(file: &Path, html: &str) -> Result<(), Failure> {
-    std::fs::write(file, html).map_err(|error| {
-        let text = format!("cannot write {}: {error}", file.display());
-        Failure::new(Exit::Machine, text).hint("name another file with --output")
-    })
+/// Writes the page into a folder, in the place of a link that has its name.
+fn write(folder: &Path, html: &str) -> Result<PathBuf, Failure> {
+    let file = if folder == Path::new(".") { PathBuf::from(NAME) } else { folder.join(NAME) };
+    let written =
+        Below::open(folder).and_then(|below| below.replace(OsStr::new(NAME), html.as_bytes()));
+    written.map(|()| file.clone()).map_err(|error| unwritable(&file, &error))
+}
+
+fn unwritable(file: &Path, error: &std::io::Error) -> Failure {
+    let text = format!("cannot write {}: {error}", file.display());
+    Failure::new(Exit::Machine, text).hint("name another file with --output")
 }
 
 const NAME: &str = "report.html";

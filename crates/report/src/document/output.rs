@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::Path;
 
 use serde::Serialize;
 
@@ -25,17 +24,13 @@ impl Output {
     /// Reads at most `room` bytes of a file; `None` if there is nothing in it.
     ///
     /// # Errors
-    /// If it cannot be read, and is there.
+    /// If it cannot be read.
     pub fn read(
-        path: &Path,
+        mut file: File,
         node: &str,
         stream: &'static str,
         room: u64,
     ) -> io::Result<Option<Output>> {
-        let mut file = match File::open(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            file => file?,
-        };
         let bytes = file.metadata()?.len();
         if bytes == 0 {
             return Ok(None);
@@ -62,8 +57,7 @@ mod tests {
     fn of_a_long_output_the_beginning_and_the_end_are_kept() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("stdout");
-        let read = |room| Output::read(&path, "web", "stdout", room).unwrap();
-        assert_eq!(read(100), None);
+        let read = |room| Output::read(File::open(&path).unwrap(), "web", "stdout", room).unwrap();
         std::fs::write(&path, "").unwrap();
         assert_eq!(read(100), None);
         std::fs::write(&path, "begin-middle-end").unwrap();

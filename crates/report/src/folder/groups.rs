@@ -21,7 +21,7 @@ pub struct RunGroup {
 pub fn groups(folders: &[PathBuf]) -> Result<Vec<RunGroup>, ReportError> {
     let mut groups: Vec<RunGroup> = Vec::new();
     for folder in folders {
-        let runs = match folder.join("plan.json").exists() {
+        let runs = match is_run(folder) {
             true => vec![folder.clone()],
             false => repetitions(folder)?,
         };
@@ -33,6 +33,11 @@ pub fn groups(folders: &[PathBuf]) -> Result<Vec<RunGroup>, ReportError> {
     Ok(groups)
 }
 
+/// Whether there is a plan, be it one that cannot be read.
+fn is_run(folder: &Path) -> bool {
+    folder.join("plan.json").symlink_metadata().is_ok()
+}
+
 /// Folders in a folder that are those of runs, in the order of their numbers.
 fn repetitions(folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
     if !folder.is_dir() {
@@ -42,7 +47,7 @@ fn repetitions(folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
     for entry in fs::read_dir(folder).map_err(unusable(folder))? {
         let path = entry.map_err(unusable(folder))?.path();
         // A link such as `latest` would count a run twice.
-        if !path.is_symlink() && path.join("plan.json").exists() {
+        if !path.is_symlink() && is_run(&path) {
             runs.push(path);
         }
     }

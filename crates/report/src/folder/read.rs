@@ -2,16 +2,16 @@
 //! no more than some of the others.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{BufReader, ErrorKind};
+use std::io::{self, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use windtunnel_evidence::{Evidence, Loader};
 use windtunnel_model::Plan;
+use windtunnel_sys::below::Below;
 use windtunnel_trace::event::Event;
 
-use super::{Options, ReportError, name_of, unusable};
+use super::{Options, ReportError, line, name_of, record_files, unusable};
 use crate::document::{Distribution, Lane, LimitSeries, Map, Mark, Output, Run};
 use crate::flows::Flows;
 use crate::series::{Series, Table};
@@ -25,22 +25,50 @@ pub(crate) struct Facts {
     pub packets: Vec<(u64, u64)>,
 }
 
+/// The folder of a run, which may be a stranger's: regular files in it are read, and no others.
+#[derive(Debug)]
+struct Files<'a> {
+    path: &'a Path,
+    below: Below,
+}
+
+impl Files<'_> {
+    /// The contents of a file that may be missing.
+    fn optional(&self, name: &str) -> Result<Option<Vec<u8>>, ReportError> {
+        match self.below.read(name, FILE_BYTES_MAX) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            text => text.map(Some).map_err(unusable(&self.path.join(name))),
+        }
+    }
+
+    /// A file that may be missing.
+    fn open(&self, name: &str) -> Result<Option<BufReader<std::fs::File>>, ReportError> {
+        match self.below.file(name) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            file => file
+                .map(|file| Some(BufReader::with_capacity(1 << 18, file)))
+                .map_err(unusable(&self.path.join(name))),
+        }
+    }
+}
+
 /// A run from its folder.
 pub(super) fn run(
     folder: &Path,
     cells_max: usize,
     options: &Options,
 ) -> Result<(Run, Facts), ReportError> {
-    let plan = plan(folder)?;
+    let files = open(folder)?;
+    let plan = plan(&files)?;
     let (map, lanes) = Map::of(&plan);
     let mut notes = Vec::new();
-    let summary = summary(folder)?;
-    let events = events(folder, &mut notes)?;
-    let series = series(folder, &lanes, cells_max)?;
+    let summary = summary(&files)?;
+    let events = events(&files, &mut notes)?;
+    let series = series(&files, &lanes, cells_max)?;
     let elapsed_ns = elapsed(summary.as_ref(), &events, &series);
-    let flows = flows(folder, options, &mut notes)?;
+    let flows = flows(&files, options, &mut notes)?;
     let mut rtt = flows.rtt;
-    rtt.extend(echoes(folder)?);
+    rtt.extend(echoes(&files)?);
     let incomplete = summary.is_none().then(|| {
         "it has no run.json: the run goes on, or was killed before it was judged".to_owned()
     });
@@ -57,57 +85,54 @@ pub(super) fn run(
         map,
         series,
         events,
-        lateness: lateness(folder, &lanes)?,
+        lateness: lateness(&files, &lanes)?,
         lanes,
         rtt,
-        outputs: outputs(folder, &plan)?,
+        outputs: outputs(&files, &plan, &mut notes),
         flows: flows.most,
         flows_in_all: flows.in_all,
         requests: flows.requests,
         modulation: flows.modulation,
         notes,
-        limits_series: limits(folder)?,
+        limits_series: limits(&files)?,
     };
     Ok((run, facts))
 }
 
-fn plan(folder: &Path) -> Result<Plan, ReportError> {
-    let path = folder.join("plan.json");
-    let text = match fs::read(&path) {
+fn open(folder: &Path) -> Result<Files<'_>, ReportError> {
+    match Below::open(folder) {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            return Err(ReportError::NoRun(folder.to_owned()));
+            Err(ReportError::NoRun(folder.to_owned()))
         }
-        text => text.map_err(unusable(&path))?,
-    };
-    serde_json::from_slice(&text)
-        .map_err(|error| ReportError::Unusable { path, why: error.to_string() })
+        below => below.map(|below| Files { path: folder, below }).map_err(unusable(folder)),
+    }
 }
 
-fn summary(folder: &Path) -> Result<Option<Value>, ReportError> {
-    let path = folder.join("run.json");
-    let Some(text) = optional(&path)? else { return Ok(None) };
+fn plan(files: &Files<'_>) -> Result<Plan, ReportError> {
+    let text = files.optional("plan.json")?;
+    let text = text.ok_or_else(|| ReportError::NoRun(files.path.to_owned()))?;
+    serde_json::from_slice(&text).map_err(|error| ReportError::Unusable {
+        path: files.path.join("plan.json"),
+        why: error.to_string(),
+    })
+}
+
+fn summary(files: &Files<'_>) -> Result<Option<Value>, ReportError> {
+    let Some(text) = files.optional("run.json")? else { return Ok(None) };
     let value = serde_json::from_slice(&text);
-    value.map(Some).map_err(|error| ReportError::Unusable { path, why: error.to_string() })
+    value.map(Some).map_err(|error| ReportError::Unusable {
+        path: files.path.join("run.json"),
+        why: error.to_string(),
+    })
 }
 
-/// The contents of a file that may be missing.
-fn optional(path: &Path) -> Result<Option<Vec<u8>>, ReportError> {
-    match fs::read(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        text => text.map(Some).map_err(unusable(path)),
-    }
-}
-
-fn events(folder: &Path, notes: &mut Vec<String>) -> Result<Vec<Mark>, ReportError> {
-    let text = optional(&folder.join("events.jsonl"))?.unwrap_or_default();
+fn events(files: &Files<'_>, notes: &mut Vec<String>) -> Result<Vec<Mark>, ReportError> {
     let (mut marks, mut unknown, mut more) = (Vec::new(), 0_usize, 0_usize);
-    for line in text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n")) {
-        match serde_json::from_slice::<Event>(line) {
-            Ok(_) if marks.len() >= MARKS_MAX => more += 1,
-            Ok(event) => marks.push(Mark::of(&event)),
-            Err(_) => unknown += 1,
-        }
-    }
+    lines(files, "events.jsonl", |line| match serde_json::from_slice::<Event>(line) {
+        Ok(_) if marks.len() >= MARKS_MAX => more += 1,
+        Ok(event) => marks.push(Mark::of(&event)),
+        Err(_) => unknown += 1,
+    })?;
     if unknown > 0 {
         notes.push(format!(
             "{unknown} events of events.jsonl are of a version that this one does not know"
@@ -121,14 +146,24 @@ fn events(folder: &Path, notes: &mut Vec<String>) -> Result<Vec<Mark>, ReportErr
     Ok(marks)
 }
 
-fn series(folder: &Path, lanes: &[Lane], cells_max: usize) -> Result<Series, ReportError> {
-    let path = folder.join("links.csv");
-    let file = match File::open(&path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Series::new(lanes.len())),
-        file => file.map_err(unusable(&path))?,
-    };
-    let read = Table::new(lanes, cells_max).read(BufReader::with_capacity(1 << 18, file));
-    read.map_err(|error| ReportError::Unusable { path, why: error.to_string() })
+/// Whole lines of a file that may be missing, without their ends. A last one without an end was
+/// cut, and is left out.
+fn lines(files: &Files<'_>, name: &str, mut each: impl FnMut(&[u8])) -> Result<(), ReportError> {
+    let Some(mut input) = files.open(name)? else { return Ok(()) };
+    let mut text = Vec::new();
+    loop {
+        line(&mut input, &mut text).map_err(unusable(&files.path.join(name)))?;
+        let Some((b'\n', whole)) = text.split_last() else { return Ok(()) };
+        each(whole);
+    }
+}
+
+fn series(files: &Files<'_>, lanes: &[Lane], cells_max: usize) -> Result<Series, ReportError> {
+    let Some(file) = files.open("links.csv")? else { return Ok(Series::new(lanes.len())) };
+    Table::new(lanes, cells_max).read(file).map_err(|error| ReportError::Unusable {
+        path: files.path.join("links.csv"),
+        why: error.to_string(),
+    })
 }
 
 fn elapsed(summary: Option<&Value>, events: &[Mark], series: &Series) -> u64 {
@@ -151,31 +186,43 @@ fn packets(summary: Option<&Value>) -> Vec<(u64, u64)> {
 }
 
 /// Rows of a table that may be missing, each as its fields by the names of the heading.
-fn rows(path: &Path, names: &[&str], mut row: impl FnMut(&[&str])) -> Result<(), ReportError> {
-    let Some(text) = optional(path)? else { return Ok(()) };
-    let text = String::from_utf8_lossy(&text);
-    let mut lines = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
-    let heading: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
-    let place = |name: &&str| heading.iter().position(|known| known == name);
-    let Some(places) = names.iter().map(place).collect::<Option<Vec<usize>>>() else {
-        let why = format!("its columns are not {}", names.join(", "));
-        return Err(ReportError::Unusable { path: path.to_owned(), why });
-    };
-    for line in lines {
-        let fields: Vec<&str> = line.split(',').collect();
-        let wanted: Vec<&str> = places.iter().filter_map(|at| fields.get(*at).copied()).collect();
-        if wanted.len() == places.len() {
-            row(&wanted);
+fn rows(
+    files: &Files<'_>,
+    table: &str,
+    names: &[&str],
+    mut row: impl FnMut(&[&str]),
+) -> Result<(), ReportError> {
+    let wrong = |why: String| ReportError::Unusable { path: files.path.join(table), why };
+    let (mut places, mut count): (Option<Option<Vec<usize>>>, usize) = (None, 0);
+    lines(files, table, |line| {
+        let text = String::from_utf8_lossy(line);
+        let fields: Vec<&str> = text.split(',').collect();
+        let place = |name: &&str| fields.iter().position(|known| known == name);
+        match &places {
+            None => places = Some(names.iter().map(place).collect()),
+            Some(Some(places)) if count < ROWS_MAX => {
+                count += 1;
+                let wanted = places.iter().filter_map(|at| fields.get(*at).copied());
+                let wanted: Vec<&str> = wanted.collect();
+                if wanted.len() == places.len() {
+                    row(&wanted);
+                }
+            }
+            Some(_) => count += 1,
         }
+    })?;
+    match places {
+        Some(None) => Err(wrong(format!("its columns are not {}", names.join(", ")))),
+        _ if count > ROWS_MAX => Err(wrong(format!("it has more than {ROWS_MAX} rows"))),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
-fn lateness(folder: &Path, lanes: &[Lane]) -> Result<Vec<Distribution>, ReportError> {
+fn lateness(files: &Files<'_>, lanes: &[Lane]) -> Result<Vec<Distribution>, ReportError> {
     let mut bins: BTreeMap<Option<usize>, BTreeMap<u64, u64>> = BTreeMap::new();
     let index: BTreeMap<(&str, &str), usize> =
         lanes.iter().map(|lane| (lane.link.as_str(), lane.direction.as_str())).zip(0..).collect();
-    rows(&folder.join("lateness.csv"), &["link", "direction", "lateness_ns", "packets"], |row| {
+    rows(files, "lateness.csv", &["link", "direction", "lateness_ns", "packets"], |row| {
         let lane = index.get(&(row[0], row[1])).copied();
         if let (true, Ok(value), Ok(count)) =
             (lane.is_some() || row[0].is_empty(), row[2].parse(), row[3].parse())
@@ -194,9 +241,9 @@ fn lateness(folder: &Path, lanes: &[Lane]) -> Result<Vec<Distribution>, ReportEr
 }
 
 /// Round-trip times of windtunnel's own echo requests, by path.
-fn echoes(folder: &Path) -> Result<Vec<Distribution>, ReportError> {
+fn echoes(files: &Files<'_>) -> Result<Vec<Distribution>, ReportError> {
     let mut paths: BTreeMap<String, Vec<u64>> = BTreeMap::new();
-    rows(&folder.join("echoes.csv"), &["from", "to", "rtt_s"], |row| {
+    rows(files, "echoes.csv", &["from", "to", "rtt_s"], |row| {
         if let Some(rtt) = nanos(row[2]) {
             paths.entry(format!("echo {} → {}", row[0], row[1])).or_default().push(rtt);
         }
@@ -204,10 +251,10 @@ fn echoes(folder: &Path) -> Result<Vec<Distribution>, ReportError> {
     Ok(paths.into_iter().map(|(name, values)| Distribution::rounded(name, values)).collect())
 }
 
-fn limits(folder: &Path) -> Result<Vec<LimitSeries>, ReportError> {
+fn limits(files: &Files<'_>) -> Result<Vec<LimitSeries>, ReportError> {
     let mut all: BTreeMap<(String, Option<usize>), LimitSeries> = BTreeMap::new();
     let names = ["time_s", "node", "program", "asked_cpus", "delivered_cpus"];
-    rows(&folder.join("limits.csv"), &names, |row| {
+    rows(files, "limits.csv", &names, |row| {
         let (node, program) = (row[1].to_owned(), row[2].parse().ok());
         let limit = all.entry((node.clone(), program)).or_insert_with(|| LimitSeries {
             node,
@@ -235,28 +282,44 @@ fn nanos(text: &str) -> Option<u64> {
     seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(micros * 1000)
 }
 
-fn outputs(folder: &Path, plan: &Plan) -> Result<Vec<Output>, ReportError> {
+/// What cannot be read is left out with a note: the programs of a run may have put it there.
+fn outputs(files: &Files<'_>, plan: &Plan, notes: &mut Vec<String>) -> Vec<Output> {
     let room = (OUTPUT_BYTES_MAX / u64::try_from(plan.nodes.len().max(1)).unwrap_or(1))
         .clamp(OUTPUT_BYTES_LEAST, OUTPUT_BYTES_MOST);
     let mut outputs = Vec::new();
     for node in &plan.nodes {
         for stream in ["stdout", "stderr"] {
-            let path = folder.join("nodes").join(&node.name).join(stream);
-            let output = Output::read(&path, &node.name, stream, room).map_err(unusable(&path))?;
-            outputs.extend(output);
+            let path = Path::new("nodes").join(&node.name).join(stream);
+            match files.below.file(&path).and_then(|it| Output::read(it, &node.name, stream, room))
+            {
+                Ok(output) => outputs.extend(output),
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) if notes.len() < NOTES_MAX => {
+                    notes.push(format!("{} is left out: {error}", path.display()));
+                }
+                Err(_) => {}
+            }
         }
     }
-    Ok(outputs)
+    outputs
 }
 
-fn flows(folder: &Path, options: &Options, notes: &mut Vec<String>) -> Result<Flows, ReportError> {
-    let mut files = Vec::new();
-    record_files(&folder.join("records"), &mut files)?;
-    files.sort();
-    if files.is_empty() || options.records_bytes_max == 0 {
+fn flows(
+    run: &Files<'_>,
+    options: &Options,
+    notes: &mut Vec<String>,
+) -> Result<Flows, ReportError> {
+    if options.records_bytes_max == 0 {
         return Ok(Flows::default());
     }
-    let bytes: u64 = files.iter().filter_map(|file| file.metadata().ok()).map(|it| it.len()).sum();
+    let records = run.path.join("records");
+    let names = record_files(&run.below).map_err(unusable(&records))?;
+    if names.is_empty() {
+        return Ok(Flows::default());
+    }
+    let length = |name: &PathBuf| Ok(run.below.file(name)?.metadata()?.len());
+    let bytes: u64 =
+        names.iter().map(length).sum::<io::Result<u64>>().map_err(unusable(&records))?;
     if bytes > options.records_bytes_max {
         notes.push(format!(
             "records of {bytes} bytes are left out, as they are more than {}: --records-max takes more",
@@ -264,7 +327,7 @@ fn flows(folder: &Path, options: &Options, notes: &mut Vec<String>) -> Result<Fl
         ));
         return Ok(Flows::default());
     }
-    match evidence(&files)? {
+    match evidence(run, &names, bytes)? {
         Ok(evidence) => Ok(Flows::of(&evidence)),
         Err(why) => {
             notes.push(format!("records cannot be read: {why}"));
@@ -273,35 +336,25 @@ fn flows(folder: &Path, options: &Options, notes: &mut Vec<String>) -> Result<Fl
     }
 }
 
-fn evidence(files: &[PathBuf]) -> Result<Result<Evidence, String>, ReportError> {
-    let mut contents = Vec::with_capacity(files.len());
-    for file in files {
-        contents.push(fs::read(file).map_err(unusable(file))?);
+fn evidence(
+    run: &Files<'_>,
+    names: &[PathBuf],
+    bytes: u64,
+) -> Result<Result<Evidence, String>, ReportError> {
+    let mut contents = Vec::with_capacity(names.len());
+    for name in names {
+        // A run that goes on writes meanwhile.
+        let most = bytes.saturating_mul(2).saturating_add(FILE_BYTES_MAX);
+        let read = run.below.read(name, most);
+        contents.push(read.map_err(unusable(&run.path.join(name)))?);
     }
     let mut loader = Loader::new();
-    for (file, bytes) in files.iter().zip(&contents) {
+    for (name, bytes) in names.iter().zip(&contents) {
         if let Err(error) = loader.add(bytes) {
-            return Ok(Err(format!("{}: {error}", file.display())));
+            return Ok(Err(format!("{}: {error}", run.path.join(name).display())));
         }
     }
     Ok(loader.finish().map_err(|error| error.to_string()))
-}
-
-/// Files of records; those of other machines lie in a folder each.
-fn record_files(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), ReportError> {
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        entries => entries.map_err(unusable(folder))?,
-    };
-    for entry in entries {
-        let path = entry.map_err(unusable(folder))?.path();
-        if path.is_dir() {
-            record_files(&path, found)?;
-        } else if path.extension().is_some_and(|extension| extension == "wtr") {
-            found.push(path);
-        }
-    }
-    Ok(())
 }
 
 const MARKS_MAX: usize = 20_000;
@@ -309,3 +362,8 @@ const MARKS_MAX: usize = 20_000;
 const OUTPUT_BYTES_MAX: u64 = 512 * 1024;
 const OUTPUT_BYTES_LEAST: u64 = 2 * 1024;
 const OUTPUT_BYTES_MOST: u64 = 64 * 1024;
+/// Of one that is read whole.
+const FILE_BYTES_MAX: u64 = 256 << 20;
+/// Of one table but links.csv.
+const ROWS_MAX: usize = 4_000_000;
+const NOTES_MAX: usize = 20;

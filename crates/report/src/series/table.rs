@@ -5,6 +5,7 @@ use std::io::BufRead;
 
 use super::{LaneSeries, SAMPLE_NS, Series};
 use crate::document::Lane;
+use crate::folder::line as read_line;
 
 /// Why a table cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -59,15 +60,14 @@ impl Table {
     /// If it is no table of links, or cannot be read.
     pub(crate) fn read(mut self, mut input: impl BufRead) -> Result<Series, TableError> {
         let mut line = Vec::new();
-        input.read_until(b'\n', &mut line)?;
+        read_line(&mut input, &mut line)?;
         if line.last() != Some(&b'\n') {
             // A run that has only begun.
             return Ok(self.series);
         }
         let columns = columns(&line)?;
         for number in 2.. {
-            line.clear();
-            input.read_until(b'\n', &mut line)?;
+            read_line(&mut input, &mut line)?;
             let Some((b'\n', row)) = line.split_last() else { break };
             self.row(row, &columns).map_err(|why| TableError::Line(number, why))?;
             if number % ROWS_BETWEEN_CHECKS == 0 {

@@ -1,10 +1,11 @@
 //! The files of a run that grow.
 
-use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use windtunnel_model::Plan;
 use windtunnel_report::document::{Map, Mark};
+use windtunnel_sys::below::Below;
 use windtunnel_trace::event::Event;
 
 use super::outputs::Outputs;
@@ -22,16 +23,20 @@ pub(super) struct Files {
 
 impl Files {
     /// At the ends of what is there.
-    pub(super) fn open(folder: &Path) -> Self {
-        let plan = fs::read(folder.join("plan.json")).ok();
+    ///
+    /// # Errors
+    /// If the folder cannot be opened.
+    pub(super) fn open(folder: &Path) -> std::io::Result<Self> {
+        let folder = Arc::new(Below::open(folder)?);
+        let plan = folder.read("plan.json", PLAN_BYTES_MAX).ok();
         let plan: Option<Plan> = plan.and_then(|json| serde_json::from_slice(&json).ok());
         let lanes = plan.as_ref().map(|plan| Map::of(plan).1).unwrap_or_default();
-        Files {
-            links: Tail::at_end(folder.join("links.csv")),
+        Ok(Files {
+            links: Tail::at_end(&folder, "links.csv".into()),
             samples: Samples::new(&lanes),
-            events: Tail::at_end(folder.join("events.jsonl")),
-            outputs: plan.as_ref().map(|plan| Outputs::open(folder, plan)),
-        }
+            events: Tail::at_end(&folder, "events.jsonl".into()),
+            outputs: plan.as_ref().map(|plan| Outputs::open(&folder, plan)),
+        })
     }
 
     /// What is new, as messages.
@@ -58,3 +63,4 @@ impl Files {
 
 const LINKS_BYTES: u64 = 32 << 20;
 const EVENTS_BYTES: u64 = 1 << 20;
+const PLAN_BYTES_MAX: u64 = 256 << 20;

@@ -1,9 +1,11 @@
 //! What programs write.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::Serialize;
 use windtunnel_model::Plan;
+use windtunnel_sys::below::Below;
 
 use super::tail::Tail;
 use crate::hub::{Hub, Message};
@@ -39,7 +41,7 @@ struct Written<'a> {
 }
 
 impl Outputs {
-    pub(super) fn open(folder: &Path, plan: &Plan) -> Self {
+    pub(super) fn open(folder: &Arc<Below>, plan: &Plan) -> Self {
         let mut files = Vec::new();
         for node in &plan.nodes {
             let several = node.programs.len() > 1;
@@ -49,8 +51,8 @@ impl Outputs {
                         true => format!("{stream}.{program}"),
                         false => stream.to_owned(),
                     };
-                    let path = folder.join("nodes").join(&node.name).join(name);
-                    let tail = Tail::at_end(path);
+                    let path = Path::new("nodes").join(&node.name).join(name);
+                    let tail = Tail::at_end(folder, path);
                     files.push(Output { node: node.name.clone(), program, stream, tail });
                 }
             }

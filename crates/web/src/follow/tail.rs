@@ -1,12 +1,15 @@
 //! A file that grows.
 
-use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use windtunnel_sys::below::Below;
 
 /// A place in a file that need not be there yet.
 #[derive(Debug)]
 pub(super) struct Tail {
+    folder: Arc<Below>,
     path: PathBuf,
     /// What has been read.
     position: u64,
@@ -17,11 +20,28 @@ pub(super) struct Tail {
 }
 
 impl Tail {
-    /// At the end of what is there.
-    pub(super) fn at_end(path: PathBuf) -> Self {
-        let position = path.metadata().map_or(0, |data| data.len());
-        let inside = position > 0 && last_byte(&path, position) != Some(b'\n');
-        Tail { path, position, partial: Vec::new(), inside }
+    /// At the end of what is there; the path is one below the folder.
+    pub(super) fn at_end(folder: &Arc<Below>, path: PathBuf) -> Self {
+        let partial = Vec::new();
+        let mut tail =
+            Tail { folder: Arc::clone(folder), path, position: 0, partial, inside: false };
+        tail.position = tail.length();
+        tail.inside = tail.position > 0 && tail.last_byte() != Some(b'\n');
+        tail
+    }
+
+    /// Bytes that are there.
+    fn length(&self) -> u64 {
+        let about = self.folder.file(&self.path).and_then(|file| file.metadata());
+        about.map_or(0, |about| about.len())
+    }
+
+    fn last_byte(&self) -> Option<u8> {
+        let mut file = self.folder.file(&self.path).ok()?;
+        file.seek(SeekFrom::Start(self.position.checked_sub(1)?)).ok()?;
+        let mut byte = [0];
+        file.read_exact(&mut byte).ok()?;
+        Some(byte[0])
     }
 
     pub(super) fn position(&self) -> u64 {
@@ -31,7 +51,7 @@ impl Tail {
     /// New bytes, at most so many.
     pub(super) fn bytes(&mut self, most: u64) -> Vec<u8> {
         let mut bytes = Vec::new();
-        let Ok(mut file) = File::open(&self.path) else { return bytes };
+        let Ok(mut file) = self.folder.file(&self.path) else { return bytes };
         let there = file.metadata().map_or(0, |data| data.len());
         if there == self.position {
             return bytes;
@@ -67,7 +87,7 @@ impl Tail {
 
     /// Leaves out all but the last bytes; how many.
     pub(super) fn skip_but(&mut self, last: u64) -> u64 {
-        let there = self.path.metadata().map_or(0, |data| data.len());
+        let there = self.length();
         let skipped = there.saturating_sub(last).saturating_sub(self.position);
         self.position += skipped;
         skipped
@@ -75,7 +95,7 @@ impl Tail {
 
     /// Bytes that have not been read.
     pub(super) fn behind(&self) -> u64 {
-        self.path.metadata().map_or(0, |data| data.len()).saturating_sub(self.position)
+        self.length().saturating_sub(self.position)
     }
 
     /// Reads these bytes again, which are a part of a character.
@@ -84,17 +104,10 @@ impl Tail {
     }
 }
 
-fn last_byte(path: &Path, length: u64) -> Option<u8> {
-    let mut file = File::open(path).ok()?;
-    file.seek(SeekFrom::Start(length.checked_sub(1)?)).ok()?;
-    let mut byte = [0];
-    file.read_exact(&mut byte).ok()?;
-    Some(byte[0])
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+    use std::path::Path;
 
     use super::*;
 
@@ -104,12 +117,25 @@ mod tests {
         file.write_all(text.as_bytes()).unwrap();
     }
 
+    fn tail(folder: &Path) -> Tail {
+        Tail::at_end(&Arc::new(Below::open(folder).unwrap()), "f".into())
+    }
+
+    #[test]
+    fn nothing_is_read_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        append(&folder.path().join("secret"), "secret\n");
+        std::os::unix::fs::symlink("secret", folder.path().join("f")).unwrap();
+        let mut tail = tail(folder.path());
+        assert_eq!((tail.behind(), tail.lines(100)), (0, Vec::new()));
+    }
+
     #[test]
     fn only_whole_lines_that_were_written_afterwards_are_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("f");
         append(&path, "old\nhalf");
-        let mut tail = Tail::at_end(path.clone());
+        let mut tail = tail(folder.path());
         append(&path, " of it\nne");
         assert_eq!(tail.lines(100), [""; 0]);
         append(&path, "w\nmore\n");
@@ -121,7 +147,7 @@ mod tests {
     fn a_file_that_comes_later_is_read_from_its_begin() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("f");
-        let mut tail = Tail::at_end(path.clone());
+        let mut tail = tail(folder.path());
         assert_eq!(tail.lines(100), [""; 0]);
         append(&path, "a\nb\n");
         assert_eq!(tail.lines(3), ["a\n"]);

@@ -24,7 +24,7 @@ use super::choice::{Which, unknown};
 use crate::arguments::Format;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::records::{RunFolder, files};
+use crate::records::{RunFolder, files, open};
 use crate::verb::Outcome;
 
 /// Write records of a live run as JSON lines while they come, until the run is over
@@ -101,7 +101,7 @@ impl Follow<'_> {
     /// Reads what is new in a file. Answers whether there was something.
     fn read(&mut self, path: &PathBuf) -> Result<bool, Failure> {
         if !self.open.contains_key(path) {
-            let file = match File::open(path) {
+            let file = match open(&self.run, path) {
                 Ok(file) => file,
                 // Removed since it was listed; the next file says what it had.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
