@@ -4,10 +4,12 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use windtunnel_model::Plan;
 use windtunnel_model::name::{LABEL_LETTERS_MAX, check_label};
 use windtunnel_model::valid::shown;
+use windtunnel_sys::below::Below;
 
 use crate::reserve::{self, Reserve};
 
@@ -21,10 +23,12 @@ pub struct FolderError {
     pub source: io::Error,
 }
 
-/// A run folder that exists.
+/// A run folder that exists. Programs of the run may write in it: what is written here goes to the
+/// folder that was opened when it was made, through no link.
 #[derive(Debug, Clone)]
 pub struct Folder {
     root: PathBuf,
+    below: Arc<Below>,
 }
 
 impl Folder {
@@ -61,7 +65,8 @@ impl Folder {
             let not_empty = io::Error::new(io::ErrorKind::AlreadyExists, "it is not empty");
             return Err(failed("use", &root)(not_empty));
         }
-        Ok(Folder { root })
+        let below = Arc::new(Below::open(&root).map_err(failed("open", &root))?);
+        Ok(Folder { root, below })
     }
 
     /// Points `latest` beside the folder to it. Only called for folders that windtunnel itself has
@@ -115,6 +120,12 @@ impl Folder {
         &self.root
     }
 
+    /// The same, open.
+    #[must_use]
+    pub fn below(&self) -> &Arc<Below> {
+        &self.below
+    }
+
     /// The folder of a node.
     #[must_use]
     pub fn node(&self, name: &str) -> PathBuf {
@@ -141,7 +152,7 @@ impl Folder {
     /// # Errors
     /// If there is none.
     pub(crate) fn reserve(&self, name: &str, bytes: u64) -> Result<(), FolderError> {
-        let reserved = Reserve::create(&self.aside(name), bytes);
+        let reserved = self.below.create(aside(name)).and_then(|file| Reserve::of(file, bytes));
         reserved.map(|_| ()).map_err(failed("reserve room for", &self.file(name)))
     }
 
@@ -150,20 +161,22 @@ impl Folder {
     /// # Errors
     /// If it cannot be written.
     pub fn write(&self, name: &str, contents: &[u8]) -> Result<(), FolderError> {
-        let (path, aside) = (self.file(name), self.aside(name));
-        let written = Reserve::open(&aside).and_then(|reserve| reserve.write(contents));
-        let written = written.and_then(|()| fs::rename(&aside, &path));
+        let aside = aside(name);
+        // With the room that was kept for it.
+        let written = self.below.over(&aside).and_then(|file| Reserve::of(file, 0));
+        let written = written.and_then(|reserve| reserve.write(contents));
+        let written = written.and_then(|()| self.below.rename(aside.as_ref(), name.as_ref()));
         if written.is_err() {
             // It is of no use; that it cannot be removed needs no report.
-            let _ = fs::remove_file(&aside);
+            let _ = self.below.remove(aside.as_ref());
         }
-        written.map_err(failed("write", &path))
+        written.map_err(failed("write", &self.file(name)))
     }
+}
 
-    /// Where a file is until it is whole.
-    fn aside(&self, name: &str) -> PathBuf {
-        self.file(&format!(".{name}"))
-    }
+/// Where a file is until it is whole.
+fn aside(name: &str) -> String {
+    format!(".{name}")
 }
 
 pub(crate) fn failed(verb: &'static str, path: &Path) -> impl FnOnce(io::Error) -> FolderError {
@@ -219,6 +232,28 @@ mod tests {
             fs::remove_dir_all(root.path().join("runs")).unwrap();
             assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0, "{name:?}");
         }
+    }
+
+    #[test]
+    fn nothing_is_written_through_links_that_programs_have_made() {
+        let root = tempfile::tempdir().unwrap();
+        let (run, secret) = (root.path().join("run"), root.path().join("secret"));
+        fs::write(&secret, "secret").unwrap();
+        let plan = crate::testing::plan("nodes: {a: {}}\n");
+        let folder = Folder::create(&run, &plan).unwrap();
+        symlink(&secret, run.join(".run.json")).unwrap();
+        assert!(folder.write("run.json", b"{}").is_err());
+        symlink(&secret, run.join("junit.xml")).unwrap();
+        folder.write("junit.xml", b"<x/>").unwrap();
+        assert_eq!(fs::read(run.join("junit.xml")).unwrap(), b"<x/>");
+        // Also where the whole folder is replaced.
+        fs::rename(&run, root.path().join("moved")).unwrap();
+        fs::create_dir(root.path().join("elsewhere")).unwrap();
+        symlink("elsewhere", &run).unwrap();
+        folder.write("run.json", b"{}").unwrap();
+        assert_eq!(fs::read(root.path().join("moved/run.json")).unwrap(), b"{}");
+        assert_eq!(fs::read_dir(root.path().join("elsewhere")).unwrap().count(), 0);
+        assert_eq!(fs::read(&secret).unwrap(), b"secret");
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! The way to the machine's outside: who allows it, and the process that carries it.
 
-use std::fs::File;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
@@ -30,7 +29,7 @@ pub(crate) fn start(
     let settings = Settings::of(plan, options.allow_internet, options.allow_host);
     // Without a link nothing leads to it.
     let Some(settings) = settings else { return Ok(None) };
-    let log = File::create(folder.file(LOG)).map_err(step("make internet.csv"))?;
+    let log = folder.below().create(LOG).map_err(step("make internet.csv"))?;
     Ok(Some(Gateway::start(settings, log)?))
 }
 

@@ -27,7 +27,7 @@ use crate::observer::Observer;
 pub(crate) use carry::{Carried, Carry, LogMatches, LogWatch, ProgramKey};
 #[cfg(test)]
 pub(crate) use carry::{LogLine, Volume};
-use stream::{Closed, Progress, Stream};
+use stream::{Before, Closed, Progress, Stream};
 
 /// From the thread to the main loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Output {
             set,
             streams: BTreeMap::new(),
             next: WAKE + 1,
-            lines: BTreeMap::new(),
+            before: BTreeMap::new(),
             observer,
             limit_bytes,
             matched,
@@ -109,8 +109,8 @@ struct Carrier {
     set: OwnedFd,
     streams: BTreeMap<u64, Stream>,
     next: u64,
-    /// Lines in each file so far: a program that starts again goes on with its file.
-    lines: BTreeMap<PathBuf, u64>,
+    /// Of each file whose program has ended: one that starts again goes on with it.
+    before: BTreeMap<PathBuf, Before>,
     observer: Arc<dyn Observer>,
     limit_bytes: u64,
     matched: Sender<Matched>,
@@ -164,7 +164,7 @@ impl Carrier {
             self.fail(format!("cannot watch the output of {}: {error}", carry.source));
             return;
         }
-        let before = self.lines.get(&carry.file).copied().unwrap_or(0);
+        let before = self.before.remove(&carry.file).unwrap_or_default();
         let (stream, failure) = Stream::open(carry, self.limit_bytes, before);
         if let Some(failure) = failure {
             self.fail(failure);
@@ -187,10 +187,10 @@ impl Carrier {
                 if let Some(stream) = self.streams.remove(&key) {
                     // Closing the pipe takes it out of the set.
                     let program = stream.key();
-                    let Closed { volume, logs, file, lines } =
+                    let Closed { volume, logs, path, before } =
                         stream.close(now_ns, &*self.observer);
                     self.carried.logs.extend(logs);
-                    self.lines.insert(file, lines);
+                    self.before.insert(path, before);
                     let total = self.carried.volumes.entry(program).or_default();
                     total.bytes += volume.bytes;
                     total.discarded += volume.discarded;

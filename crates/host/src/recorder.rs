@@ -72,8 +72,8 @@ impl Recorder {
         plan: &Plan,
     ) -> Result<(Recorder, Recording), FolderError> {
         let open = |name: &str, ahead| {
-            let path = folder.file(name);
-            Lines::create(&path, ahead).map_err(failed("write", &path))
+            let made = folder.below().create(name).and_then(|file| Lines::of(file, ahead));
+            made.map_err(failed("write", &folder.file(name)))
         };
         let links = open("links.csv", LINKS_AHEAD_BYTES)?;
         let files = Files { links, events: open("events.jsonl", EVENTS_AHEAD_BYTES)? };

@@ -22,17 +22,15 @@ impl Reserve {
     /// # Errors
     /// If it cannot be made, or there is no room.
     pub fn create(path: &Path, bytes: u64) -> io::Result<Self> {
-        let file = File::create(path)?;
-        room(&file, 0, bytes)?;
-        Ok(Reserve { file })
+        Reserve::of(File::create(path)?, bytes)
     }
 
-    /// Opens a file with the room that was kept for it; makes it if there is none.
+    /// Keeps `bytes` of room for a file.
     ///
     /// # Errors
-    /// If it cannot be opened.
-    pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        let file = File::options().write(true).create(true).truncate(false).open(path)?;
+    /// If there is no room.
+    pub(crate) fn of(file: File, bytes: u64) -> io::Result<Self> {
+        room(&file, 0, bytes)?;
         Ok(Reserve { file })
     }
 
@@ -137,7 +135,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("report");
         std::fs::write(&path, "a long text of another time").unwrap();
-        Reserve::open(&path).unwrap().write(b"short").unwrap();
+        let file = File::options().write(true).open(&path).unwrap();
+        Reserve::of(file, 0).unwrap().write(b"short").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"short");
     }
 }

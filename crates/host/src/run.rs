@@ -19,6 +19,7 @@
 mod stages;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
@@ -491,7 +492,10 @@ pub(crate) fn write_report(
     for node in &plan.nodes {
         let programs = report.programs.iter().filter(|program| program.node == node.name);
         let lines: Vec<String> = programs.map(|program| format!("{}\n", program.ended)).collect();
-        if let Err(error) = std::fs::write(folder.node(&node.name).join("exit"), lines.concat()) {
+        let path = Path::new("nodes").join(&node.name).join("exit");
+        let file = folder.below().create(path);
+        let written = file.and_then(|mut file| file.write_all(lines.concat().as_bytes()));
+        if let Err(error) = written {
             // `run.json` says the same.
             let warning = format!("cannot write the exit of {}: {error}", node.name);
             report.verdict.warnings.push(warning);

@@ -42,7 +42,7 @@ mod watch;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::panic::{self, AssertUnwindSafe};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use windtunnel_model::id::NodeId;
 use windtunnel_model::{Plan, plan};
@@ -70,6 +70,8 @@ pub(crate) struct InitSetup<'a> {
     /// The id maps of the user namespace of its programs, if they have one of their own.
     pub(crate) inside: Option<IdMap>,
     pub(crate) files: NodeFiles,
+    /// The run folder, in which its programs may write in the node's folder only.
+    pub(crate) run_dir: &'a Path,
     /// What no program may see.
     pub(crate) hidden: &'a [PathBuf],
     /// What a private node sees nevertheless.
@@ -145,6 +147,7 @@ fn set_up(
     names::set_host_name(&setup.node().name)?;
     if setup.own.is_none() {
         names::cover_files(&setup.files, &mut notes)?;
+        mounts::protect(setup.run_dir, &setup.node().name, &mut notes);
     }
     let user_namespace = lock_mounts(inner).map_err(|error| process_failure(&error))?;
     settings::apply(setup.node().forward, net_config.v6, &mut notes)?;

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use windtunnel_sys::below::regular_file;
+
 use crate::folder::{FolderError, failed};
 
 /// Lines of a bounded length; of a longer one, what is beyond that is left out.
@@ -15,7 +17,7 @@ pub(super) struct BoundedLines {
 
 impl BoundedLines {
     pub(super) fn open(path: &Path) -> Result<Self, FolderError> {
-        let file = File::open(path).map_err(failed("read", path))?;
+        let file = regular_file(path).map_err(failed("read", path))?;
         Ok(BoundedLines { file: BufReader::new(file), path: path.to_owned(), line: Vec::new() })
     }
 

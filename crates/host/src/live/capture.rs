@@ -176,9 +176,10 @@ impl Live {
 
     fn capture_to_file(&mut self, place: &str) -> Result<(), Refusal> {
         let places = capture_places(&self.cx.plan, place)?;
-        let folder = self.cx.folder.path().join(FOLDER);
-        let path = folder.join(format!("{place}.pcapng"));
-        let file = std::fs::create_dir_all(&folder).and_then(|()| File::create(&path));
+        let name = format!("{place}.pcapng");
+        let path = self.cx.folder.path().join(FOLDER).join(&name);
+        let folder = self.cx.folder.below().make_folder(FOLDER.as_ref());
+        let file = folder.and_then(|folder| folder.create(&name));
         let file = file.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
         self.start_capture(place, places, 0, (Destination::Folder, Patient(file)))
     }

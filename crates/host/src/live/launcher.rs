@@ -2,7 +2,8 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use regex::Regex;
 use windtunnel_model::expect::{Claim, ProgramFact, Stream};
@@ -102,9 +103,11 @@ impl Launcher {
     ) -> io::Result<OwnedFd> {
         let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
         let (source, file) = names(&cx.plan, key, error);
-        let file = cx.folder.node(&cx.node_of(key)).join(file);
+        let inner = Path::new("nodes").join(cx.node_of(key)).join(file);
+        let (folder, file) = (Arc::clone(cx.folder.below()), cx.folder.path().join(&inner));
         let watches = log_watches(&cx.plan, key, error, cx.journal.origin());
-        self.output.carry(Carry { key, source, error, pipe: reader, file, ready, watches });
+        let pipe = reader;
+        self.output.carry(Carry { key, source, error, pipe, folder, inner, file, ready, watches });
         Ok(writer)
     }
 

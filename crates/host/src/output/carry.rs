@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use regex::Regex;
 use serde::{Deserialize, Serialize};
+use windtunnel_sys::below::Below;
 
 /// Names one program of the plan: its node's position and its own among the node's programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -25,7 +27,10 @@ pub(crate) struct Carry {
     pub error: bool,
     /// The reading end.
     pub pipe: OwnedFd,
-    /// Appended to.
+    /// The run folder, and the path below it of the file that is appended to.
+    pub folder: Arc<Below>,
+    pub inner: PathBuf,
+    /// The same file as users name it.
     pub file: PathBuf,
     /// A line that matches makes the program ready.
     pub ready: Option<Regex>,

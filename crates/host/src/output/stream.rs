@@ -1,6 +1,6 @@
 //! One pipe on its way to one file.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -36,9 +36,16 @@ pub(super) struct Stream {
 pub(super) struct Closed {
     pub(super) volume: Volume,
     pub(super) logs: Vec<LogMatches>,
-    pub(super) file: PathBuf,
-    /// Lines in the file.
+    pub(super) path: PathBuf,
+    pub(super) before: Before,
+}
+
+/// What was written to a file before its program starts again.
+#[derive(Default)]
+pub(super) struct Before {
     pub(super) lines: u64,
+    /// `None` if it was not open yet, or could not be written.
+    pub(super) file: Option<File>,
 }
 
 /// How many lines the observer saw in the current second.
@@ -59,10 +66,12 @@ pub(super) enum Progress {
 impl Stream {
     /// A stream, and why its file cannot be written if it cannot.
     ///
-    /// `lines` are in the file already.
-    pub(super) fn open(carry: Carry, limit_bytes: u64, lines: u64) -> (Self, Option<String>) {
+    /// `before` is what an earlier start of the program has left: its file is not opened again, as
+    /// the program may have put something else in its place.
+    pub(super) fn open(carry: Carry, limit_bytes: u64, before: Before) -> (Self, Option<String>) {
         let name = carry.file.display().to_string();
-        let file = OpenOptions::new().create(true).append(true).open(&carry.file);
+        let Before { lines, file } = before;
+        let file = file.map_or_else(|| carry.folder.append(&carry.inner), Ok);
         let (file, failure) = match file {
             Ok(file) => (Some(file), None),
             Err(error) => (None, Some(format!("cannot write {name}: {error}"))),
@@ -131,7 +140,8 @@ impl Stream {
         }
         self.report_skipped(observer);
         let logs = self.watches.into_iter().map(|(_, seen)| seen).collect();
-        Closed { volume: self.volume, logs, file: self.file_path, lines: self.lines }
+        let before = Before { lines: self.lines, file: self.file };
+        Closed { volume: self.volume, logs, path: self.file_path, before }
     }
 
     fn keep(&mut self, bytes: &[u8]) -> Option<String> {
@@ -229,7 +239,9 @@ const LINES_SHOWN_PER_SECOND: u32 = 200;
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
+    use std::sync::{Arc, Mutex};
+
+    use windtunnel_sys::below::Below;
 
     use super::*;
 
@@ -245,12 +257,21 @@ mod tests {
     }
 
     fn stream(folder: &std::path::Path, limit: u64, ready: Option<&str>) -> (Stream, OwnedFd) {
+        let (carry, writer) = carry(folder, ready);
+        let (stream, failure) = Stream::open(carry, limit, Before { lines: 7, file: None });
+        assert_eq!(failure, None);
+        (stream, writer)
+    }
+
+    fn carry(folder: &std::path::Path, ready: Option<&str>) -> (Carry, OwnedFd) {
         let (pipe, writer) = rustix::pipe::pipe().unwrap();
         let carry = Carry {
             key: ProgramKey { node: 0, program: 0 },
             source: "web".into(),
             error: false,
             pipe,
+            folder: Arc::new(Below::open(folder).unwrap()),
+            inner: "stdout".into(),
             file: folder.join("stdout"),
             ready: ready.map(|pattern| Regex::new(pattern).unwrap()),
             watches: vec![LogWatch {
@@ -260,9 +281,7 @@ mod tests {
                 to_ns: 20,
             }],
         };
-        let (stream, failure) = Stream::open(carry, limit, 7);
-        assert_eq!(failure, None);
-        (stream, writer)
+        (carry, writer)
     }
 
     fn write_and_read(stream: &mut Stream, writer: &OwnedFd, text: &[u8], lines: &Lines) {
@@ -284,6 +303,29 @@ mod tests {
         assert_eq!(*lines.0.lock().unwrap(), ["one", "listening on 80", "last"]);
         let kept = std::fs::read_to_string(folder.path().join("stdout")).unwrap();
         assert_eq!(kept, "one\nlistening on 80\nlast");
+    }
+
+    #[test]
+    fn a_program_that_starts_again_writes_to_its_file_whatever_has_taken_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("stdout");
+        let (mut first, writer) = stream(folder.path(), 1000, None);
+        let lines = Lines::default();
+        write_and_read(&mut first, &writer, b"one\n", &lines);
+        let before = first.close(0, &lines).before;
+        std::fs::rename(&path, folder.path().join("moved")).unwrap();
+        std::fs::write(folder.path().join("secret"), "secret").unwrap();
+        std::os::unix::fs::symlink("secret", &path).unwrap();
+        let (carry, writer) = carry(folder.path(), None);
+        let (mut second, failure) = Stream::open(carry, 1000, before);
+        assert_eq!(failure, None);
+        write_and_read(&mut second, &writer, b"two\n", &lines);
+        let read = |name| std::fs::read_to_string(folder.path().join(name)).unwrap();
+        assert_eq!((read("moved"), read("secret")), ("one\ntwo\n".into(), "secret".into()));
+        // One whose file is not open does not follow the link either.
+        let (carry, _writer) = self::carry(folder.path(), None);
+        let (_, failure) = Stream::open(carry, 1000, Before::default());
+        assert!(failure.unwrap().contains("symbolic link"));
     }
 
     #[test]
@@ -323,6 +365,6 @@ mod tests {
         // Seven lines were there before, and two came too early.
         let first = LogLine { number: 11, at_ns: 10, text: "y".into() };
         assert_eq!((closed.logs[0].lines, &closed.logs[0].first), (2, &Some(first)));
-        assert_eq!((closed.logs[0].expectation, closed.lines), (3, 13));
+        assert_eq!((closed.logs[0].expectation, closed.before.lines), (3, 13));
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use regex::Regex;
+use windtunnel_sys::below::Below;
 
 use super::*;
 use crate::observer::Notice;
@@ -48,7 +49,9 @@ impl Bench {
             to_ns: u64::MAX,
         }];
         let source = "web".to_owned();
-        self.output.carry(Carry { key, source, error, pipe, file, ready, watches });
+        let folder = Arc::new(Below::open(self.folder.path()).unwrap());
+        let inner = file.file_name().unwrap().into();
+        self.output.carry(Carry { key, source, error, pipe, folder, inner, file, ready, watches });
         rustix::io::write(&writer, text.as_bytes()).unwrap();
     }
 

@@ -95,7 +95,7 @@ impl Results {
     /// If they are not there, of another version, or not those of that part of a run of this plan.
     pub(crate) fn read(folder: &Path, member: u16, plan: &Plan) -> io::Result<Self> {
         let mut text = Vec::new();
-        let file = std::fs::File::open(folder.join(FILE))?;
+        let file = windtunnel_sys::below::regular_file(&folder.join(FILE))?;
         file.take(BYTES_MAX + 1).read_to_end(&mut text)?;
         let strange = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
         if text.len() as u64 > BYTES_MAX || !numbers::are_sane(&text) {

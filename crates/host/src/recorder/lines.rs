@@ -3,7 +3,6 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Seek, Write};
-use std::path::Path;
 
 use crate::reserve;
 
@@ -23,12 +22,11 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Makes the file anew, and keeps `ahead` bytes of room for what will come.
+    /// Of an empty file; keeps `ahead` bytes of room for what will come.
     ///
     /// # Errors
-    /// If it cannot be made, or there is no room.
-    pub(crate) fn create(path: &Path, ahead: u64) -> io::Result<Self> {
-        let file = File::create(path)?;
+    /// If there is no room.
+    pub(crate) fn of(file: File, ahead: u64) -> io::Result<Self> {
         reserve::room(&file, 0, ahead)?;
         let waiting = Vec::new();
         Ok(Lines { file, waiting, length: 0, ahead, reserved: ahead, failure: None })
@@ -106,10 +104,12 @@ fn whole_lines(bytes: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn lines(path: &Path, ahead: u64) -> Lines {
-        Lines::create(path, ahead).unwrap()
+        Lines::of(File::create(path).unwrap(), ahead).unwrap()
     }
 
     #[test]

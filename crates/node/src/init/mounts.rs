@@ -37,6 +37,19 @@ fn mount_sys(stage: &Path) -> io::Result<()> {
     bound.and(mount::detach(stage))
 }
 
+/// Has programs only read the run folder, but for the folder of their node in it.
+pub(super) fn protect(run: &Path, node: &str, notes: &mut Vec<String>) {
+    let own = run.join("nodes").join(node);
+    // Its copy stays as it was; what is bound from below a mount that is read is read, too.
+    let protected = mount::copy(&own).and_then(|copy| {
+        mount::bind(run, run, Access::ReadOnly)?;
+        mount::attach(copy, &own)
+    });
+    if let Err(error) = protected {
+        notes.push(format!("programs may write in the run folder ({error})"));
+    }
+}
+
 /// The devices, and the links to them.
 const NETWORK_IN_SYS: [&str; 2] = ["class/net", "devices/virtual/net"];
 

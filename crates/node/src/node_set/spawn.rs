@@ -58,6 +58,7 @@ pub(super) fn create(
             id,
             inside,
             files,
+            run_dir: &options.run_dir,
             hidden,
             kept,
             nice,

@@ -23,6 +23,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a hidden file is empty under all its names in every node", hidden),
     ("a hidden file with hard links is reported", hard_links),
     ("a private node has temporary folders and homes of its own", private),
+    ("programs write in their node's part of the run folder only", run_folder),
 ];
 
 /// A node_set of one node whose programs are root, and of one whose programs are not.
@@ -188,6 +189,33 @@ fn private() {
     // A node that is not private sees the machine's.
     let seen = world.output("c", &format!("cat '{}'", file.display()));
     assert_eq!(seen, SECRET);
+}
+
+fn run_folder() {
+    let mut plan = star(&["a", "b", "c"]);
+    plan.nodes[1].private = true;
+    plan.nodes[2].user = User::Root;
+    let world = World::with(plan, |_, _| ());
+    let run = world.folder.path();
+    for node in ["a", "b", "c"] {
+        let open = fs::Permissions::from_mode(0o777);
+        fs::set_permissions(run.join("nodes").join(node), open).unwrap();
+    }
+    fs::set_permissions(run, fs::Permissions::from_mode(0o777)).unwrap();
+    for (node, other) in [("a", "b"), ("b", "c"), ("c", "a")] {
+        let command = format!(
+            "cd {run} && umount -n -l {run} 2>/dev/null; mount -o remount,rw,bind {run} 2>/dev/null; \
+             echo own > nodes/{node}/file && cat nodes/{node}/file; \
+             for path in file nodes/{other}/file; do (echo x > $path) 2>/dev/null || echo refused; done; \
+             ln -s /etc nodes/{other}/link 2>/dev/null || echo refused; cat nodes/{other}/hostname",
+            run = run.display()
+        );
+        let seen = world.output(node, &command);
+        assert_eq!(seen, format!("own\nrefused\nrefused\nrefused\n{other}\n"), "in {node}");
+        let written = fs::read_to_string(run.join("nodes").join(node).join("file")).unwrap();
+        assert_eq!(written, "own\n");
+    }
+    assert!(!run.join("file").exists());
 }
 
 const SECRET: &str = "secret";
