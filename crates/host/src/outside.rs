@@ -7,6 +7,7 @@
 //! `records`, as that of a run, and `record.json`.
 
 pub(crate) mod end;
+pub(crate) mod own_folder;
 pub(crate) mod place;
 mod sources;
 pub(crate) mod start;

@@ -4,6 +4,7 @@
 mod files;
 mod filesystem;
 mod mount;
+mod watcher;
 
 use clap::Subcommand;
 use serde::Serialize;

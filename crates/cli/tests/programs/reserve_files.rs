@@ -76,3 +76,25 @@ fn values_are_read_and_written_as_files_and_what_does_not_fit_is_busy() {
         lab.assert_nothing_left();
     }
 }
+
+#[test]
+fn the_mount_of_a_process_that_was_killed_goes_away() {
+    for user in users() {
+        let lab = Lab::new(user);
+        let mut live = lab.start(SCENARIO);
+        live.wait_for(&[("event", "program-started")]);
+        if let Some(mut child) = mount(&lab, &live) {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            let folder = live.folder().join("reserve");
+            until("the mount has gone", || {
+                let gone =
+                    folder.symlink_metadata().is_err_and(|it| it.kind() == ErrorKind::NotFound);
+                gone.then_some(())
+            });
+        }
+        live.signal("INT");
+        live.finish();
+        lab.assert_nothing_left();
+    }
+}

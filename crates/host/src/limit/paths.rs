@@ -14,7 +14,7 @@ use windtunnel_sys::namespace::{self, Flags, IdMap, IdRange, Target};
 use windtunnel_sys::{capability, process};
 
 use super::LimitError;
-use crate::outside::place::make_folder;
+use crate::outside::own_folder::OwnFolder;
 
 /// What is denied, by its own name: no symbolic links.
 pub(super) fn resolve(paths: &[PathBuf]) -> Result<Vec<PathBuf>, LimitError> {
@@ -33,11 +33,9 @@ pub(super) fn resolve(paths: &[PathBuf]) -> Result<Vec<PathBuf>, LimitError> {
 /// thread. Returns what is not denied by that.
 pub(super) fn deny(paths: &[PathBuf]) -> Result<Vec<String>, LimitError> {
     enter().map_err(LimitError::NoNamespace)?;
-    let folder = make_folder().map_err(LimitError::NoNamespace)?;
-    let covered = cover(paths, &folder);
-    // What is mounted needs no name, and what cannot be removed is an empty file.
-    let _ = fs::remove_dir_all(&folder);
-    covered
+    let folder = OwnFolder::make().map_err(LimitError::NoNamespace)?;
+    // What is mounted needs no name.
+    cover(paths, folder.path())
 }
 
 fn cover(paths: &[PathBuf], folder: &Path) -> Result<Vec<String>, LimitError> {

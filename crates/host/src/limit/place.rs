@@ -10,22 +10,23 @@ use std::path::{Path, PathBuf};
 use windtunnel_record::preload;
 use windtunnel_sys::{process, unix};
 
-use crate::outside::place::{make_folder, with_library};
+use crate::outside::own_folder::OwnFolder;
+use crate::outside::place::with_library;
 
 /// A folder with the library; it is removed when this is dropped.
 #[derive(Debug)]
 pub(super) struct Place {
-    folder: PathBuf,
+    folder: OwnFolder,
 }
 
 impl Place {
     pub(super) fn make() -> io::Result<Place> {
-        let place = Place { folder: make_folder()? };
+        let place = Place { folder: OwnFolder::make()? };
         fs::write(place.library(), preload::LIBRARY)?;
         fs::set_permissions(place.library(), Permissions::from_mode(0o755))?;
         // Programs of root may change their user.
         if process::current_user().uid == 0 {
-            fs::set_permissions(&place.folder, Permissions::from_mode(0o755))?;
+            fs::set_permissions(place.folder.path(), Permissions::from_mode(0o755))?;
         }
         Ok(place)
     }
@@ -49,18 +50,11 @@ impl Place {
     }
 
     fn door(&self) -> PathBuf {
-        self.folder.join("door")
+        self.folder.path().join("door")
     }
 
     fn library(&self) -> PathBuf {
-        self.folder.join("libwindtunnel.so")
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        // What cannot be removed is a few kilobytes.
-        let _ = fs::remove_dir_all(&self.folder);
+        self.folder.path().join("libwindtunnel.so")
     }
 }
 

@@ -17,6 +17,7 @@ use super::holding::Holding;
 use super::note::Note;
 use super::resources::{Resources, Second, Used};
 use super::{LimitError, Status, Wanted, name_of, system};
+use crate::outside::own_folder;
 
 /// A limit that this process has a part in.
 #[derive(Debug)]
@@ -162,6 +163,7 @@ pub fn set(id: &str, rates: [Option<u64>; 2], resources: &Resources) -> Result<S
 /// The limits of this user under which commands run, by their names.
 #[must_use]
 pub fn list() -> Vec<Status> {
+    own_folder::sweep_all();
     let mut limits: Vec<Status> = folders().iter().flat_map(|folder| list_in(folder)).collect();
     limits.sort_by(|a, b| a.id.cmp(&b.id));
     limits

@@ -5,21 +5,22 @@ use std::fs::{self, Permissions};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::StatVfsMountFlags;
 use windtunnel_model::record::region::Layout;
 use windtunnel_record::preload;
 use windtunnel_sys::region::Region;
 use windtunnel_sys::{process, unix};
 
+use super::own_folder::OwnFolder;
+
 /// A folder with the library and the door, and the memory. The folder is removed when it is
 /// dropped; programs that live longer go on, and those that they start run without the library.
 #[derive(Debug)]
 pub(super) struct Place {
-    folder: PathBuf,
+    folder: OwnFolder,
     pub(super) region: Arc<Region>,
     /// The region's file, which programs open by this process.
     file: OwnedFd,
@@ -31,14 +32,14 @@ impl Place {
     /// In the first of the usual places in which a library can be.
     pub(super) fn make(layout: Layout) -> io::Result<Place> {
         let (region, file) = Region::create(layout)?;
-        let folder = make_folder()?;
+        let folder = OwnFolder::make()?;
         let mut place = Place { folder, region: Arc::new(region), file, door: None };
         fs::write(place.library(), preload::LIBRARY)?;
         fs::set_permissions(place.library(), Permissions::from_mode(0o755))?;
-        place.door = Some(unix::bind_path(&place.folder.join(DOOR), 0o600)?);
+        place.door = Some(unix::bind_path(&place.folder.path().join(DOOR), 0o600)?);
         // Programs of root may change their user.
         if process::current_user().uid == 0 {
-            fs::set_permissions(&place.folder, Permissions::from_mode(0o755))?;
+            fs::set_permissions(place.folder.path(), Permissions::from_mode(0o755))?;
         }
         Ok(place)
     }
@@ -50,19 +51,12 @@ impl Place {
         [
             ("LD_PRELOAD".into(), with_library(preload, &self.library())),
             (preload::REGION_VARIABLE.into(), region.into()),
-            (preload::DOOR_VARIABLE.into(), self.folder.join(DOOR).into()),
+            (preload::DOOR_VARIABLE.into(), self.folder.path().join(DOOR).into()),
         ]
     }
 
     fn library(&self) -> PathBuf {
-        self.folder.join("libwindtunnel.so")
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        // What cannot be removed is a few kilobytes.
-        let _ = fs::remove_dir_all(&self.folder);
+        self.folder.path().join("libwindtunnel.so")
     }
 }
 
@@ -74,38 +68,6 @@ pub(crate) fn with_library(list: Option<OsString>, library: &Path) -> OsString {
     }
     list.push(library);
     list
-}
-
-/// A new folder from which programs can load a library: the user's alone.
-pub(crate) fn make_folder() -> io::Result<PathBuf> {
-    let places = [Some(std::env::temp_dir()), runtime_folder(), Some("/dev/shm".into())];
-    let mut failure = io::Error::new(io::ErrorKind::NotFound, "no folder may hold a library");
-    for parent in places.into_iter().flatten().filter(|place| may_hold_library(place)) {
-        let id = process::current().as_raw_nonzero();
-        let path = parent.join(format!("windtunnel-record-{id}-{:x}", random()));
-        match fs::DirBuilder::new().mode(0o700).create(&path) {
-            Ok(()) => return Ok(path),
-            Err(error) => failure = error,
-        }
-    }
-    Err(failure)
-}
-
-fn runtime_folder() -> Option<PathBuf> {
-    std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from)
-}
-
-/// Whether programs may be executed from there, and ld.so(8) can name it.
-fn may_hold_library(folder: &Path) -> bool {
-    let is_named = folder.is_absolute() && !folder.as_os_str().as_bytes().contains(&b':');
-    let is_named = is_named && !folder.as_os_str().as_bytes().contains(&b' ');
-    let about = rustix::fs::statvfs(folder);
-    is_named && about.is_ok_and(|about| !about.f_flag.contains(StatVfsMountFlags::NOEXEC))
-}
-
-fn random() -> u64 {
-    use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(0)
 }
 
 const DOOR: &str = "door";
@@ -125,7 +87,7 @@ mod tests {
     #[test]
     fn the_files_are_the_users_alone_and_go_with_the_recording() {
         let place = Place::make(Layout { rings: 1, slots: 64, sockets: 64 }).unwrap();
-        let folder = place.folder.clone();
+        let folder = place.folder.path().to_owned();
         let mode = |name: &str| fs::metadata(folder.join(name)).unwrap().permissions().mode();
         assert_eq!(mode(DOOR) & 0o777, 0o600);
         assert_eq!(mode("libwindtunnel.so") & 0o777, 0o755);
@@ -135,12 +97,5 @@ mod tests {
         );
         drop(place);
         assert!(!folder.exists());
-    }
-
-    #[test]
-    fn folders_that_a_list_of_libraries_cannot_name_are_not_taken() {
-        assert!(!may_hold_library(Path::new("/no such folder")));
-        assert!(!may_hold_library(Path::new("relative")));
-        assert!(!may_hold_library(Path::new("/a:b")));
     }
 }

@@ -11,6 +11,7 @@ use windtunnel_sys::process::{self, Signal};
 use windtunnel_sys::signal::Reader;
 
 use super::filesystem::Files;
+use super::watcher;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::live::Live;
@@ -41,7 +42,9 @@ impl Mount {
         let signals = Reader::open(&[Signal::INT, Signal::TERM, Signal::HUP])
             .map_err(|error| cannot("take over signals", &error))?;
         let is_new = make(&folder).map_err(|error| cannot("make the folder", &error))?;
-        let session = start(&folder, run.clone());
+        // The mount of a process that is killed is not to stay.
+        let watched = watcher::start(&folder, is_new);
+        let session = watched.and_then(|()| start(&folder, run.clone()));
         let session = session.map_err(|error| {
             remove(&folder, is_new);
             let message = format!("cannot mount at {}: {error}", folder.display());
@@ -81,9 +84,9 @@ fn wait(session: &BackgroundSession, signals: &Reader, live: &Live) {
 
 /// Makes the folder, unless it is there. What a mount has left whose process was killed is taken away.
 fn make(folder: &Path) -> io::Result<bool> {
-    let is_dead = fs::metadata(folder).is_err_and(|error| error.raw_os_error() == Some(ENOTCONN));
+    let is_dead = watcher::is_dead(folder);
     if is_dead {
-        windtunnel_sys::mount::detach(folder)?;
+        watcher::unmount(folder)?;
     }
     match fs::create_dir(folder) {
         Ok(()) => Ok(true),
@@ -104,5 +107,3 @@ fn cannot(what: &str, error: &io::Error) -> Failure {
 }
 
 const LOOK_EVERY: Duration = Duration::from_millis(300);
-/// "Transport endpoint is not connected", of errno(3).
-const ENOTCONN: i32 = 107;
