@@ -457,6 +457,13 @@ OneWay = TypedDict(
     },
     total=False,
 )
+Pairs = TypedDict(
+    "Pairs",
+    {
+        "pairs": "Sequence[Sequence[Union[Sequence[str], str]]]",
+    },
+    total=False,
+)
 Pi2 = TypedDict(
     "Pi2",
     {
@@ -729,7 +736,7 @@ OnRecordLoss = Literal["report", "fail"]
 OneOrTwo = Union[Sequence[str], str]
 Overhead = str
 PacketNumber = int
-Partition = Union[OneWay, Sequence[Sequence[str]]]
+Partition = Union[OneWay, Pairs, Sequence[Sequence[str]]]
 Placement = Literal["auto", "pack", "spread"]
 PolicyWord = Literal["nearest", "hops", "least-connections", "hash", "ordered"]
 Policy = Union[PolicyWord, Weighted]
@@ -1033,7 +1040,8 @@ class EventKeys(TypedDict, total=False):
     """The nodes or groups that are concerned."""
     partition: Partition
     """Cuts every link between these groups of nodes, routers and LANs, and on a LAN every frame
-    between attachments of different groups; it takes the place of an earlier partition."""
+    between attachments of different groups; or one way; or between the two of each pair. It takes
+    the place of an earlier partition."""
     remove: Names
     """Replicas that are none any longer; their connections stay."""
     reroute: bool
