@@ -98,3 +98,35 @@ fn the_mount_of_a_process_that_was_killed_goes_away() {
         lab.assert_nothing_left();
     }
 }
+
+#[test]
+fn nothing_is_made_or_removed_and_ctrl_c_leaves_no_dead_folder_beside_a_shell_inside() {
+    for user in users() {
+        let lab = Lab::new(user);
+        let mut live = lab.start(SCENARIO);
+        live.wait_for(&[("event", "program-started")]);
+        if let Some(mut child) = mount(&lab, &live) {
+            let top = live.folder().join("reserve");
+            let refused = [
+                fs::remove_dir(top.join("a")),
+                fs::remove_file(top.join("a/cpu.limit")),
+                fs::create_dir(top.join("c")),
+                fs::write(top.join("c"), ""),
+                fs::rename(top.join("a"), top.join("c")),
+            ];
+            let kinds = refused.map(|done| done.map_err(|error| error.kind()));
+            assert_eq!(kinds, [Err(ErrorKind::PermissionDenied); 5]);
+            let mut shell =
+                lab.command(&["sleep", "600"]).current_dir(top.join("a")).spawn().unwrap();
+            let pid = child.id().to_string();
+            assert!(lab.command(&["kill", "-INT", &pid]).status().unwrap().success());
+            assert!(child.wait().unwrap().success());
+            assert!(!top.exists() && fs::symlink_metadata(&top).is_err(), "{}", top.display());
+            shell.kill().unwrap();
+            shell.wait().unwrap();
+        }
+        live.signal("INT");
+        live.finish();
+        lab.assert_nothing_left();
+    }
+}

@@ -55,8 +55,11 @@ impl Mount {
         })?;
         output::talk(&format!("{}: until Ctrl-C, or the end of the run", folder.display()));
         wait(&session, &signals, &Live::of(Some(run)));
-        // It may have been unmounted by another process.
-        let _ = session.umount_and_join();
+        // At once, also where a shell is inside: its folder ends with this process, and no mount is left
+        // that answers nothing. It may have been unmounted by another process, and an ordinary user
+        // needs fusermount3 for it, which the session calls.
+        let _ = windtunnel_sys::mount::detach(&folder);
+        drop(session);
         remove(&folder, is_new);
         Ok(Exit::Fine.code())
     }
