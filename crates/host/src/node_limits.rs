@@ -15,10 +15,11 @@ mod shares;
 use std::path::Path;
 
 use windtunnel_control::NodeLimits;
-use windtunnel_limit::{Bounds, Choice, Group, Resource};
+use windtunnel_limit::{Bounds, Choice, Group, Resource, Tree};
 use windtunnel_model::plan::Node;
 use windtunnel_model::{Plan, Time};
 use windtunnel_sys::limits;
+use windtunnel_sys::process::Pid;
 
 pub(crate) use account::{Account, Window, exceeded};
 pub(crate) use bound::{Bound, Kind, Look, Reached};
@@ -164,14 +165,28 @@ impl Limits {
         due.chain(looks).min().map(Time::from_nanos)
     }
 
+    /// Looks whether the groups of nodes hold what they are to hold, and hold it; `pid` is a node's
+    /// init.
+    pub(crate) fn check(&mut self, pid: impl Fn(usize) -> Option<u32>) {
+        for limited in self.nodes.iter_mut().filter(|limited| limited.groups.is_some()) {
+            let init = limited.owner.node().and_then(&pid);
+            let init = init.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+            if let Some(init) = init {
+                limited.check(&Tree::below(init));
+            }
+        }
+        self.reservations.iter_mut().for_each(|limited| limited.check(&[]));
+    }
+
     /// Reads the groups whose windows are complete. Returns what happened at limits.
-    pub(crate) fn sample(&mut self, now: Time) -> Vec<Reached> {
+    pub(crate) fn sample(&mut self, now: Time, pid: impl Fn(usize) -> Option<u32>) -> Vec<Reached> {
         let now_ns = now.as_nanos();
         self.all().for_each(|limited| limited.meter(now_ns));
         if self.look_at_ns > now_ns {
             return Vec::new();
         }
         self.look_at_ns = now_ns.saturating_add(LOOK_EVERY_NS);
+        self.check(pid);
         let reached = self.all().flat_map(Limited::look).collect();
         let at_ns = now_ns.saturating_sub(self.origin_ns);
         self.all().for_each(|limited| limited.write_down(at_ns));

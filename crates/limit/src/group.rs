@@ -13,7 +13,10 @@ use std::path::PathBuf;
 
 use windtunnel_budget::processor::Reading;
 
+use windtunnel_sys::process::Pid;
+
 use crate::disks::Disks;
+use crate::membership::{Membership, Outsider};
 use crate::place::{Folders, Place, Resource};
 use disk::DiskFiles;
 use memory::MemoryFiles;
@@ -47,6 +50,7 @@ pub struct Group {
     processes: Option<ProcessFiles>,
     disk: Option<DiskFiles>,
     entrances: Vec<File>,
+    membership: Membership,
     /// Last: its files are closed before.
     folders: Folders,
 }
@@ -100,7 +104,9 @@ impl Group {
         folders: Folders,
     ) -> io::Result<Group> {
         let has = |resource| resources.contains(&resource).then_some(());
+        let membership = Membership::of(&place, &place.own_folders(outside), resources);
         Ok(Group {
+            membership,
             processor: has(Resource::Processor).and_then(|()| ProcessorFiles::open(&place)),
             memory: has(Resource::Memory).and_then(|()| MemoryFiles::open(&place)),
             processes: has(Resource::Processes).and_then(|()| ProcessFiles::open(&place)),
@@ -122,6 +128,53 @@ impl Group {
     /// What the kernel says.
     pub fn attach(&mut self, process: u32) -> io::Result<()> {
         self.entrances.iter_mut().try_for_each(|file| put(file, &process.to_string()))
+    }
+
+    /// Those of some processes that are not in it, which they once were.
+    #[must_use]
+    pub fn outsiders(&self, processes: &[Pid]) -> Vec<Outsider> {
+        self.membership.outsiders(processes)
+    }
+
+    /// Puts those of some processes into it again that have left it, as [`Group::put_back`].
+    pub fn bring_back(&mut self, processes: &[Pid]) -> Vec<(Vec<Resource>, String)> {
+        let outsiders = self.outsiders(processes);
+        self.put_back(outsiders)
+    }
+
+    /// Puts processes into it that have left it, or groups around it. Returns a sentence for each, with
+    /// what did not limit it meanwhile.
+    pub fn put_back(&mut self, outsiders: Vec<Outsider>) -> Vec<(Vec<Resource>, String)> {
+        let each = outsiders.into_iter().map(|Outsider { pid, name, resources }| {
+            let number = pid.as_raw_nonzero().get();
+            let done = match self.attach(number.unsigned_abs()) {
+                Ok(()) => "was put back".to_owned(),
+                Err(error) => format!("cannot be put back: {error}"),
+            };
+            (resources, format!("process {number} ({name}) had left its control group, and {done}"))
+        });
+        each.collect()
+    }
+
+    /// What it limits otherwise than it was told to, as somebody else has changed it, a sentence each.
+    /// It limits that as it was told from now on.
+    pub fn correct(&mut self) -> Vec<(Resource, String)> {
+        let processor = self.processor.as_mut().and_then(ProcessorFiles::correct);
+        let memory = self.memory.as_mut().and_then(MemoryFiles::correct);
+        let processes = self.processes.as_mut().and_then(ProcessFiles::correct);
+        let all = [
+            (Resource::Processor, processor),
+            (Resource::Memory, memory),
+            (Resource::Processes, processes),
+        ];
+        all.into_iter().filter_map(|(resource, why)| Some((resource, why?))).collect()
+    }
+
+    /// Thousandths of a processor that the groups around it leave it, where that is less than it was
+    /// told to.
+    #[must_use]
+    pub fn processors_around(&self) -> Option<u32> {
+        self.processor.as_ref().and_then(ProcessorFiles::around)
     }
 
     /// What a process writes `0` to, to be in the group.
@@ -149,11 +202,11 @@ impl Group {
     /// Limits what is said, of what the group was made for; what is `None` stays as it is.
     ///
     /// # Errors
-    /// What the kernel says: `EINVAL` for more processor time than the group around it may have,
-    /// `EBUSY` for less memory than is in use.
+    /// What the kernel says, such as `EBUSY` for less memory than is in use. More processor time than
+    /// the groups around may have is none: see [`Group::processors_around`].
     pub fn set(&mut self, bounds: &Bounds) -> io::Result<()> {
         if let Some(files) = &mut self.processor {
-            bounds.processor.map_or(Ok(()), |share| files.limit(Some(share)))?;
+            bounds.processor.map_or(Ok(()), |share| files.limit(share))?;
             bounds.guarantee.map_or(Ok(()), |share| files.weigh(share))?;
         }
         if let (Some(files), Some(bytes)) = (&mut self.memory, bounds.memory) {
@@ -224,6 +277,16 @@ fn get(file: &mut File) -> io::Result<String> {
     file.rewind()?;
     file.read_to_string(&mut text)?;
     Ok(text)
+}
+
+/// What was found in place of what was set, and whether it is as it was again.
+fn changed(file: &str, found: &str, told: &str, again: io::Result<()>) -> String {
+    let found = found.trim();
+    let again = match again {
+        Ok(()) => "it was set again".to_owned(),
+        Err(error) => format!("it cannot be set again: {error}"),
+    };
+    format!("{file} of its control group was changed to `{found}` from `{told}`, and {again}")
 }
 
 /// A file of one number.

@@ -43,6 +43,28 @@ impl Hierarchy {
         inside.map(Path::to_owned).collect()
     }
 
+    /// Of a folder of groups, the controllers of its hierarchy (none: version 2) and its path there,
+    /// as `/proc/PID/cgroup` has them.
+    pub(crate) fn path_of(&self, folder: &Path) -> Option<(String, PathBuf)> {
+        let mounts = self.mounts("cgroup").chain(self.mounts("cgroup2"));
+        let around = mounts.filter(|mount| folder.starts_with(mount.point));
+        let mount = around.max_by_key(|mount| mount.point.len())?;
+        let inside = folder.strip_prefix(mount.point).ok()?;
+        let path = Path::new(mount.root).join(inside).components().collect();
+        if mount.kind == "cgroup2" {
+            return Some((String::new(), path));
+        }
+        let mut lines = self.own.lines().filter_map(|line| line.split(':').nth(1));
+        let is_own = |list: &&str| list.split(',').all(|name| has_option(mount.options, name));
+        let controllers = lines.find(|list| !list.is_empty() && is_own(list))?;
+        Some((controllers.to_owned(), path))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn parsed(mounts: &str, own: &str) -> Hierarchy {
+        Hierarchy { mounts: mounts.to_owned(), own: own.to_owned() }
+    }
+
     /// `number:controllers:path`.
     fn own_path(&self, is_wanted: impl Fn(&str) -> bool) -> Option<&str> {
         self.own.lines().find_map(|line| {
@@ -56,6 +78,10 @@ impl Hierarchy {
         let lines = self.mounts.lines().filter_map(Mount::of_line);
         lines.filter(move |mount| mount.kind == kind)
     }
+}
+
+fn has_option(options: &str, name: &str) -> bool {
+    options.split(',').any(|option| option == name)
 }
 
 /// A mounted hierarchy.

@@ -12,6 +12,7 @@
 //! | [`attach`] | having the calls of processes shown that run already |
 //! | [`around`] | [`Around`]: a control group for processes that run already |
 //! | [`choice`] | [`Choice`]: the mechanism for a run, and the group of each node |
+//! | [`membership`] | [`Outsider`]: a process that has left its control group |
 //! | [`mechanism`] | [`Mechanism`]: how a limit is held |
 //! | [`group`] | [`Group`]: a control group of the kernel, of either version |
 //! | [`scope`] | [`Scope`]: all processes of a PID namespace, or of a tree |
@@ -39,6 +40,7 @@ pub mod group;
 pub mod guard;
 mod hierarchy;
 pub mod mechanism;
+pub mod membership;
 mod outliving;
 mod owner;
 pub mod per_process;
@@ -57,6 +59,7 @@ pub use duty::Duty;
 pub use group::{Bounds, Group};
 pub use guard::Guard;
 pub use mechanism::Mechanism;
+pub use membership::Outsider;
 pub use per_process::PerProcess;
 pub use place::Resource;
 pub use scope::Scope;

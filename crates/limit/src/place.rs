@@ -229,6 +229,11 @@ pub(crate) fn has_word(list: &str, word: &str) -> bool {
     list.split_ascii_whitespace().any(|other| other == word)
 }
 
+/// For what is set and read back.
+pub(crate) fn read_write(path: &Path) -> io::Result<File> {
+    File::options().read(true).write(true).open(path)
+}
+
 pub(crate) fn write_only(path: &Path) -> io::Result<File> {
     File::options().write(true).open(path)
 }

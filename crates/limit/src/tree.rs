@@ -70,6 +70,15 @@ impl Tree {
         let _ = self.guard.set(guard);
     }
 
+    /// All processes below one that inherits the orphans among them, such as the init of a PID
+    /// namespace.
+    #[must_use]
+    pub fn below(root: Pid) -> Vec<Pid> {
+        let mut all = Walker::of(root).walk(&[]);
+        all.retain(|pid| *pid != root);
+        all
+    }
+
     /// The shell with job control whose foreground job a process is: where the process is stopped, such
     /// a shell takes its terminal back, as after ^Z.
     #[must_use]

@@ -16,6 +16,7 @@ use windtunnel_host::limit::{
 use windtunnel_model::demand::Demand;
 use windtunnel_model::{Bytes, Rate};
 use windtunnel_scenario::parse_processors;
+use windtunnel_sys::limits;
 
 use crate::arguments::Format;
 use crate::exit::Exit;
@@ -118,7 +119,7 @@ struct Rates {
 #[derive(Debug, clap::Args)]
 struct Parts {
     /// Processor time: `25%` of a processor, or `2.5` processors
-    #[arg(long, value_name = "SHARE", env = "WINDTUNNEL_CPU", value_parser = parse_processors)]
+    #[arg(long, value_name = "SHARE", env = "WINDTUNNEL_CPU", value_parser = processors)]
     cpu: Option<u32>,
     /// Memory, such as 256MB
     #[arg(long, value_name = "SIZE", env = "WINDTUNNEL_MEMORY", value_parser = memory)]
@@ -301,13 +302,38 @@ fn rate(text: &str) -> Result<u64, String> {
     if text == "none" {
         return Ok(0);
     }
-    text.parse::<Rate>().map(Rate::bits_per_second).map_err(|error| error.to_string())
+    let bits =
+        text.parse::<Rate>().map(Rate::bits_per_second).map_err(|error| error.to_string())?;
+    if bits < 8 {
+        return Err(format!("`{text}` is less than a byte a second: nothing would ever be sent"));
+    }
+    Ok(bits)
+}
+
+/// Thousandths of a processor, of those that the machine has.
+fn processors(text: &str) -> Result<u32, String> {
+    let millis = parse_processors(text)?;
+    let machine = limits::cpus().map_or(usize::MAX, |cpus| cpus.len());
+    fits(text, millis, machine).map(|()| millis)
+}
+
+fn fits(text: &str, millis: u32, machine: usize) -> Result<(), String> {
+    let most = u32::try_from(machine.saturating_mul(1000)).unwrap_or(u32::MAX);
+    if millis <= most {
+        return Ok(());
+    }
+    Err(format!(
+        "`{text}` limits nothing: it is more than the {machine} processors that there are here"
+    ))
 }
 
 /// A size in bytes.
 fn memory(text: &str) -> Result<u64, String> {
     let Bytes(bytes) = text.parse().map_err(|error| format!("{error}"))?;
-    if bytes == 0 { Err("without memory nothing runs".to_owned()) } else { Ok(bytes) }
+    if bytes < Demand::MEMORY_MIN.0 {
+        return Err(format!("`{text}` is less than {}: nothing runs in it", Demand::MEMORY_MIN));
+    }
+    Ok(bytes)
 }
 
 fn pids(text: &str) -> Result<u32, String> {
@@ -394,6 +420,9 @@ mod tests {
         assert!(group("downloads").is_ok());
         assert_eq!((memory("1MB"), pids("0").is_err()), (Ok(1_000_000), true));
         assert!(open_files("7").is_err() && open_files("8").is_ok() && memory("0B").is_err());
+        assert!(rate("0.5B/s").is_err() && rate("1B/s") == Ok(8));
+        assert!(memory("1KB").is_err() && memory("999999B").is_err());
+        assert!(fits("1000%", 10_000, 2).is_err() && fits("200%", 2_000, 2).is_ok());
         assert!(group("4711").is_err() && group("../x").is_err() && group("").is_err());
     }
 }

@@ -12,7 +12,7 @@ mod notified;
 #[path = "limit/paths.rs"]
 mod paths;
 #[path = "limit/resources.rs"]
-mod resources;
+pub(crate) mod resources;
 #[path = "limit/running.rs"]
 mod running;
 #[path = "limit/running_calls.rs"]

@@ -114,6 +114,34 @@ fn a_busy_program_has_its_quarter_of_a_processor_and_its_neighbour_is_not_limite
 }
 
 #[test]
+fn a_program_that_leaves_the_group_of_its_node_makes_the_run_not_faithful() {
+    if is_missing(&["python3"]) {
+        return;
+    }
+    let lab = lab(users()[0]);
+    lab.write("escape.py", super::limit::resources::ESCAPE);
+    let outcome = lab.run(
+        "nodes: {a: {cpu: 10%, memory: 200MB, run: python3 escape.py leave}, b: {}}\n\
+         links: [{between: [a, b]}]\n",
+    );
+    if outcome.output("a") != "escaped\n" {
+        // No group, or none that can be written to from a node.
+        return;
+    }
+    assert!(!outcome.is_faithful(), "{}", outcome.describe());
+    let verdict = outcome.report()["verdict"]["unfaithful"].to_string();
+    for what in
+        ["the processor limit of node a was not held: process", "the limit `memory` of node a"]
+    {
+        assert!(verdict.contains(what), "{verdict}");
+    }
+    assert!(
+        verdict.contains("(python3) had left its control group, and was put back"),
+        "{verdict}"
+    );
+}
+
+#[test]
 fn all_threads_and_children_together_have_the_share() {
     if is_missing(&["python3"]) {
         return;

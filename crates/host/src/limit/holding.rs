@@ -39,6 +39,10 @@ pub(super) struct Holding {
     watch: Option<Watch>,
     meter: ProcessorMeter,
     amounts: Amounts,
+    /// Whether other commands change the limits of the group, too.
+    is_shared: bool,
+    /// Why the group did not hold a limit.
+    unheld: Vec<(Resource, String)>,
 }
 
 impl Holding {
@@ -58,8 +62,9 @@ impl Holding {
         let (stops, watches) = (by(Mechanism::DutyCycle), by(Mechanism::Watch));
         let guard = stops.then(Guard::start).transpose().map_err(system("start a guard"))?;
         let guard_pid = guard.as_ref().map(Guard::pid);
-        let tree = (stops || watches).then(|| Arc::new(Tree::new(guard)));
-        Ok(Holding { guard_pid, tree, ..Holding::of(asked, group, mechanisms) })
+        let is_looked_at = stops || watches || group.is_some();
+        let tree = is_looked_at.then(|| Arc::new(Tree::new(guard)));
+        Ok(Holding { guard_pid, tree, is_shared, ..Holding::of(asked, group, mechanisms) })
     }
 
     fn of(
@@ -78,6 +83,8 @@ impl Holding {
             watch: None,
             meter: ProcessorMeter::default(),
             amounts: Amounts::default(),
+            is_shared: false,
+            unheld: Vec::new(),
         }
     }
 
@@ -91,6 +98,7 @@ impl Holding {
         if let Some(foreign) = &mut self.foreign {
             foreign.look();
         }
+        self.amounts.allow(self.asked.memory, self.asked.pids);
         let allowed = self.allowed();
         if let (Some(tree), true) = (&self.tree, allowed != Allowed::default()) {
             let watch = Watch::begin(Scope::Tree(Arc::clone(tree)), allowed);
@@ -141,6 +149,7 @@ impl Holding {
             group.set(&bounds(newer)).map_err(|error| error.to_string())?;
         }
         self.asked.replace(newer);
+        self.amounts.allow(self.asked.memory, self.asked.pids);
         self.meter.cut(self.group.as_mut());
         let duty = self.duty.as_ref().zip(newer.cpu_millis);
         let done = duty.map_or(Ok(()), |(duty, share)| duty.set(share));
@@ -149,8 +158,31 @@ impl Holding {
         done.and(watch).map_err(|error| error.to_string())
     }
 
+    /// Looks whether the group limits what it was told to, and whether all processes are in it. What has
+    /// left is put back; until then nothing held it.
+    fn check(&mut self) {
+        let (Some(group), Some(tree)) = (&mut self.group, &self.tree) else { return };
+        if !self.is_shared {
+            self.unheld.extend(group.correct());
+        }
+        for (resources, why) in group.bring_back(&tree.walk()) {
+            self.unheld.extend(resources.into_iter().map(|resource| (resource, why.clone())));
+        }
+        self.unheld.truncate(UNHELD_MAX);
+    }
+
+    /// Why a limit was not held by its group: the first reason, and how many there were.
+    fn unheld(&self, resource: Resource) -> Option<String> {
+        let mut all = self.unheld.iter().filter(|(other, _)| *other == resource);
+        let (_, first) = all.next()?;
+        let others = all.count();
+        let more = if others == 0 { String::new() } else { format!("; and {others} more like it") };
+        Some(format!("{first}{more}"))
+    }
+
     /// Takes what is new of what is used.
     pub(super) fn look(&mut self) {
+        self.check();
         if let Some(foreign) = &mut self.foreign {
             foreign.look();
         }
@@ -179,14 +211,23 @@ impl Holding {
                 let why = format!("{foreign} processes of other users cannot be stopped");
                 cpu.failure.get_or_insert(why);
             }
+            cpu.failure = cpu.failure.or(self.unheld(Resource::Processor));
+            let around = self.group.as_ref().and_then(Group::processors_around);
+            cpu.around_cpus = around.map(|millis| f64::from(millis) / 1000.0);
             cpu
         });
         let memory = self.mechanism(Resource::Memory).zip(self.asked.memory);
         let pids = self.mechanism(Resource::Processes).zip(self.asked.pids.map(u64::from));
         Used {
             cpu,
-            memory: memory.map(|(by, asked)| self.amounts.memory(asked, by)),
-            pids: pids.map(|(by, asked)| self.amounts.processes(asked, by)),
+            memory: memory.map(|(by, asked)| AmountUse {
+                failure: self.amounts.failure_of_memory(by).or(self.unheld(Resource::Memory)),
+                ..self.amounts.memory(asked, by)
+            }),
+            pids: pids.map(|(by, asked)| AmountUse {
+                failure: self.amounts.failure_of_processes(by).or(self.unheld(Resource::Processes)),
+                ..self.amounts.processes(asked, by)
+            }),
             open_files: self.asked.open_files.map(|asked| self.descriptors(asked)),
         }
     }
@@ -322,6 +363,9 @@ fn name_of(resource: Resource) -> &'static str {
         Resource::Disk => "disk",
     }
 }
+
+/// Of what was not held, so much is known.
+const UNHELD_MAX: usize = 1000;
 
 fn not_limited(resource: Resource) -> String {
     let name = name_of(resource);

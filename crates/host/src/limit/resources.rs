@@ -84,6 +84,9 @@ pub struct ProcessorUse {
     /// The most processors that it has used in one of these.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exceeded_max_cpus: Option<f64>,
+    /// Processors that the control groups around leave it, where these are fewer than was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub around_cpus: Option<f64>,
     /// Why it could not be held.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,

@@ -177,7 +177,9 @@ impl Live {
 
     /// Reads what limited nodes had, where that is due.
     pub(super) fn sample_limits(&mut self) {
-        let reached = self.limits.sample(self.cx.journal.now());
+        let inits = self.cx.nodes.inits();
+        let pid = |node: usize| inits.pid(NodeId::from_index(node));
+        let reached = self.limits.sample(self.cx.journal.now(), pid);
         log(&self.cx, &reached);
     }
 }

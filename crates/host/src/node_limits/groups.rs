@@ -8,9 +8,10 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use windtunnel_limit::group::DiskBounds;
-use windtunnel_limit::{Bounds, Choice, Group, Mechanism, Resource};
+use windtunnel_limit::{Bounds, Choice, Group, Mechanism, Outsider, Resource};
 use windtunnel_model::demand::Demand;
 use windtunnel_model::plan::Node;
+use windtunnel_sys::process::Pid;
 
 use super::disks;
 
@@ -104,6 +105,34 @@ impl NodeGroups {
         let own = program.and_then(|program| self.programs.get(&program));
         let group = own.or(self.others.as_ref()).or(self.inner.as_ref());
         group.into_iter().flat_map(Group::entrances).map(AsFd::as_fd).collect()
+    }
+
+    /// Sets what somebody else has changed of the limits, and says what: of all programs, or of one.
+    pub(super) fn correct(&mut self) -> Vec<(Option<usize>, Resource, String)> {
+        let programs = self.programs.iter_mut().map(|(program, group)| (Some(*program), group));
+        let around = self.inner.iter_mut().chain(&mut self.outer).map(|group| (None, group));
+        let all = programs.chain(around).flat_map(|(program, group)| {
+            let corrected = group.correct().into_iter();
+            corrected.map(move |(resource, why)| (program, resource, why)).collect::<Vec<_>>()
+        });
+        all.collect()
+    }
+
+    /// Puts processes of programs back that have left, with what did not limit them meanwhile. One
+    /// that had limits of its own has only those of the node then.
+    pub(super) fn bring_back(&mut self, processes: &[Pid]) -> Vec<(Vec<Resource>, String)> {
+        let mut gone: Vec<Outsider> = Vec::new();
+        // Each knows of what it limits itself.
+        for group in self.inner.iter().chain(&self.outer) {
+            for outsider in group.outsiders(processes) {
+                match gone.iter_mut().find(|other| other.pid == outsider.pid) {
+                    Some(other) => other.resources.extend(outsider.resources),
+                    None => gone.push(outsider),
+                }
+            }
+        }
+        let group = self.others.as_mut().or(self.inner.as_mut()).or(self.outer.as_mut());
+        group.map_or(Vec::new(), |group| group.put_back(gone))
     }
 
     /// The group that limits a resource of all programs, or of one.

@@ -6,6 +6,7 @@ use windtunnel_limit::{Choice, Group, Mechanism, Resource};
 use windtunnel_model::demand::Demand;
 use windtunnel_model::plan::Node;
 use windtunnel_node::ProgramUse;
+use windtunnel_sys::process::Pid;
 
 use super::account::Account;
 use super::bound::{Bound, Kind, Reached};
@@ -168,7 +169,7 @@ impl Limited {
 
     /// Whether there are limits that are looked at each second.
     pub(super) fn is_looked_at(&self) -> bool {
-        self.bounds.iter().any(|it| resource_of(it.kind).is_some())
+        self.groups.is_some() || self.bounds.iter().any(|it| resource_of(it.kind).is_some())
     }
 
     /// Has all limits write down what is known of them.
@@ -184,6 +185,25 @@ impl Limited {
             bound.read(group)
         };
         self.bounds.iter_mut().filter_map(look).collect()
+    }
+
+    /// Looks whether its groups limit what they were told to, and whether all programs are in them:
+    /// `processes` are those below the node's init. What has left is put back, and what was changed is
+    /// set again; until then nothing held the limit.
+    pub(super) fn check(&mut self, processes: &[Pid]) {
+        let Some(groups) = &mut self.groups else { return };
+        let mut found = groups.correct();
+        found.extend(groups.bring_back(processes).into_iter().flat_map(|(resources, why)| {
+            resources.into_iter().map(move |resource| (None, resource, why.clone()))
+        }));
+        for (program, resource, why) in found {
+            let of_processor = self.processors.iter_mut().map(|it| &mut it.account);
+            let accounts = of_processor.filter(|_| resource == Resource::Processor);
+            let is_held = |owner: Owner| program.is_none() || owner.program() == program;
+            accounts.filter(|it| is_held(it.owner)).for_each(|it| it.fail(why.clone()));
+            let bounds = self.bounds.iter_mut().filter(|it| resource_of(it.kind) == Some(resource));
+            bounds.filter(|it| is_held(it.owner)).for_each(|it| it.fail(why.clone()));
+        }
     }
 
     /// What the node's init says of the limits that it holds.

@@ -9,8 +9,10 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use super::{get, number, put, value};
-use crate::place::{Place, Resource, write_only};
+use windtunnel_sys::limits;
+
+use super::{changed, get, number, put, value};
+use crate::place::{Place, Resource, read_write, write_only};
 
 /// What a group has of memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -35,6 +37,8 @@ pub struct MemoryReading {
 #[derive(Debug)]
 pub(super) struct MemoryFiles {
     max: File,
+    /// What was asked.
+    told: Option<u64>,
     /// With what is swapped out.
     with_swap: Option<File>,
     used: File,
@@ -60,7 +64,8 @@ impl MemoryFiles {
             // It is there only where the kernel counts swap.
             let _ = max.and_then(|mut max| put(&mut max, "0"));
             return Some(MemoryFiles {
-                max: write_only(&folder.join("memory.max")).ok()?,
+                max: read_write(&folder.join("memory.max")).ok()?,
+                told: None,
                 with_swap: None,
                 used: File::open(folder.join("memory.current")).ok()?,
                 peak: File::open(folder.join("memory.peak")).ok(),
@@ -78,7 +83,8 @@ impl MemoryFiles {
         let events =
             Events::V1 { failures: open("memory.failcnt")?, control: open("memory.oom_control")? };
         Ok(MemoryFiles {
-            max: write_only(&folder.join("memory.limit_in_bytes"))?,
+            max: read_write(&folder.join("memory.limit_in_bytes"))?,
+            told: None,
             with_swap: write_only(&folder.join("memory.memsw.limit_in_bytes")).ok(),
             used: open("memory.usage_in_bytes")?,
             peak: open("memory.max_usage_in_bytes").ok(),
@@ -89,6 +95,24 @@ impl MemoryFiles {
     }
 
     pub(super) fn limit(&mut self, bytes: u64) -> io::Result<()> {
+        self.write(bytes)?;
+        self.told = Some(bytes);
+        Ok(())
+    }
+
+    /// Sets what another process has changed, and says what. The kernel keeps whole pages.
+    pub(super) fn correct(&mut self) -> Option<String> {
+        let told = self.told?;
+        let found = get(&mut self.max).ok()?;
+        let is_held =
+            found.trim().parse::<u64>().is_ok_and(|it| it.abs_diff(told) < limits::page_bytes());
+        if is_held {
+            return None;
+        }
+        Some(changed("the memory limit", &found, &told.to_string(), self.write(told)))
+    }
+
+    fn write(&mut self, bytes: u64) -> io::Result<()> {
         let text = bytes.to_string();
         let Some(with_swap) = &mut self.with_swap else { return put(&mut self.max, &text) };
         // The limit with swap is never less than the one without: which goes first depends on

@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io;
 
-use super::{get, number, put, value};
-use crate::place::{Place, Resource, write_only};
+use super::{changed, get, number, put, value};
+use crate::place::{Place, Resource, read_write};
 
 /// How many processes and threads a group has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub struct ProcessReading {
 #[derive(Debug)]
 pub(super) struct ProcessFiles {
     max: File,
+    /// What was asked.
+    told: Option<u32>,
     current: File,
     /// Since Linux 6.0.
     peak: Option<File>,
@@ -37,7 +39,8 @@ impl ProcessFiles {
             false => place.first_folder(Resource::Processes)?,
         };
         Some(ProcessFiles {
-            max: write_only(&folder.join("pids.max")).ok()?,
+            max: read_write(&folder.join("pids.max")).ok()?,
+            told: None,
             current: File::open(folder.join("pids.current")).ok()?,
             peak: File::open(folder.join("pids.peak")).ok(),
             events: File::open(folder.join("pids.events")).ok()?,
@@ -46,7 +49,19 @@ impl ProcessFiles {
     }
 
     pub(super) fn limit(&mut self, count: u32) -> io::Result<()> {
-        put(&mut self.max, &count.to_string())
+        put(&mut self.max, &count.to_string())?;
+        self.told = Some(count);
+        Ok(())
+    }
+
+    /// Sets what another process has changed, and says what.
+    pub(super) fn correct(&mut self) -> Option<String> {
+        let told = self.told?;
+        let found = get(&mut self.max).ok()?;
+        if found.trim() == told.to_string() {
+            return None;
+        }
+        Some(changed("pids.max", &found, &told.to_string(), self.limit(told)))
     }
 
     pub(super) fn read(&mut self) -> io::Result<ProcessReading> {
@@ -55,5 +70,35 @@ impl ProcessFiles {
         let peak = self.peak.as_mut().and_then(|peak| number(peak, "pids.peak").ok());
         let refused = value(&get(&mut self.events)?, "max")?;
         Ok(ProcessReading { count, peak: peak.unwrap_or(self.seen), refused })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_limit_that_somebody_else_has_changed_is_set_again_and_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = [("pids.max", "max\n"), ("pids.current", "1\n"), ("pids.events", "max 0\n")];
+        for (name, text) in files {
+            fs::write(folder.path().join(name), text).unwrap();
+        }
+        let unified = Some(folder.path().to_owned());
+        let place = Place { unified, given: vec![Resource::Processes], ..Place::default() };
+        let mut files = ProcessFiles::open(&place).unwrap();
+        assert_eq!(files.correct(), None, "nothing was asked");
+        files.limit(345).unwrap();
+        let max = folder.path().join("pids.max");
+        // The kernel reads what is written as a whole; this is an ordinary file.
+        fs::write(&max, "345\n").unwrap();
+        assert_eq!(files.correct(), None);
+        fs::write(&max, "max\n").unwrap();
+        let expected = "pids.max of its control group was changed to `max` from `345`, and it was \
+                        set again";
+        assert_eq!(files.correct().as_deref(), Some(expected));
+        assert_eq!(fs::read_to_string(&max).unwrap().trim(), "345");
     }
 }

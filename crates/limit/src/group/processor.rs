@@ -7,18 +7,34 @@
 //! 1.11 ms, 3 % with 1 ms in 2.5 ms, at 250 ticks a second). A burst of one more quota keeps what is
 //! given between two ticks, where the kernel has it (Linux 5.14).
 
-use std::fs::File;
+//!
+//! A group of version 1 cannot have a greater share than one around it (`EINVAL`), such as that of a
+//! container; one of version 2 can, and has no more of it. In both it gets what those around leave,
+//! which [`ProcessorFiles::around`] tells.
+
+use std::fs::{self, File};
 use std::io;
+use std::path::{Path, PathBuf};
 
 use windtunnel_budget::processor::Reading;
 use windtunnel_sys::clock;
 
-use super::{get, malformed, put, value};
-use crate::place::{Place, Resource, write_only};
+use super::{changed, get, malformed, put, value};
+use crate::place::{Place, Resource, read_write, write_only};
+
+/// The limit, and what holds it.
+#[derive(Debug)]
+pub(super) struct ProcessorFiles {
+    files: Files,
+    folder: PathBuf,
+    /// The quota and the period that were set; no quota: groups around hold it.
+    told: Option<(Option<u64>, u64)>,
+    around: Option<u32>,
+}
 
 /// What is open: the process may leave the machine's view of files later.
 #[derive(Debug)]
-pub(super) enum ProcessorFiles {
+enum Files {
     V2 { max: File, burst: Option<File>, weight: File, stat: File },
     V1 { quota: File, period: File, burst: Option<File>, shares: File, stat: File, usage: File },
 }
@@ -27,59 +43,107 @@ impl ProcessorFiles {
     /// `None` where the place limits no processors, or cannot be opened: what is then asked of the
     /// group fails.
     pub(super) fn open(place: &Place) -> Option<ProcessorFiles> {
+        let of = |files, folder: &Path| ProcessorFiles {
+            files,
+            folder: folder.to_owned(),
+            told: None,
+            around: None,
+        };
         if place.given.contains(&Resource::Processor) {
             let folder = place.unified.as_deref()?;
-            return Some(ProcessorFiles::V2 {
-                max: write_only(&folder.join("cpu.max")).ok()?,
+            let files = Files::V2 {
+                max: read_write(&folder.join("cpu.max")).ok()?,
                 burst: write_only(&folder.join("cpu.max.burst")).ok(),
                 weight: write_only(&folder.join("cpu.weight")).ok()?,
                 stat: File::open(folder.join("cpu.stat")).ok()?,
-            });
+            };
+            return Some(of(files, folder));
         }
         let cpu = place.first_folder(Resource::Processor)?;
         let account = place.account.as_deref()?;
-        Some(ProcessorFiles::V1 {
-            quota: write_only(&cpu.join("cpu.cfs_quota_us")).ok()?,
-            period: write_only(&cpu.join("cpu.cfs_period_us")).ok()?,
+        let files = Files::V1 {
+            quota: read_write(&cpu.join("cpu.cfs_quota_us")).ok()?,
+            period: read_write(&cpu.join("cpu.cfs_period_us")).ok()?,
             burst: write_only(&cpu.join("cpu.cfs_burst_us")).ok(),
             shares: write_only(&cpu.join("cpu.shares")).ok()?,
             stat: File::open(cpu.join("cpu.stat")).ok()?,
             usage: File::open(account.join("cpuacct.usage")).ok()?,
-        })
+        };
+        Some(of(files, cpu))
     }
 
-    pub(super) fn limit(&mut self, share: Option<u32>) -> io::Result<()> {
-        let bandwidth = share.map(bandwidth);
+    /// Limits it to thousandths of a processor, as far as the groups around leave it these.
+    pub(super) fn limit(&mut self, share: u32) -> io::Result<()> {
+        self.around = share_around(&self.folder).filter(|around| *around < share);
+        let (quota, period) = bandwidth(share);
+        let told = match &self.files {
+            Files::V2 { .. } => self.write((Some(quota), period)).map(|()| (Some(quota), period)),
+            Files::V1 { .. } => {
+                let (quota, period) = bandwidth(self.around.unwrap_or(share));
+                match self.write((Some(quota), period)) {
+                    // No quota is so exact that the kernel accepts it: those around hold it.
+                    Err(error) if self.around.is_some() && is_invalid(&error) => {
+                        self.write((None, period)).map(|()| (None, period))
+                    }
+                    done => done.map(|()| (Some(quota), period)),
+                }
+            }
+        };
+        self.told = Some(told?);
+        Ok(())
+    }
+
+    /// What the groups around leave it, where that is less than what was asked.
+    pub(super) fn around(&self) -> Option<u32> {
+        self.around
+    }
+
+    /// Sets what another process has changed, and says what.
+    pub(super) fn correct(&mut self) -> Option<String> {
+        let (quota, period) = self.told?;
+        let (file, told, found) = match &mut self.files {
+            Files::V2 { max, .. } => {
+                let told = quota.map_or_else(|| "max".to_owned(), |quota| quota.to_string());
+                ("cpu.max", format!("{told} {period}"), get(max).ok()?)
+            }
+            Files::V1 { quota: file, period: other, .. } => {
+                let told = quota.map_or_else(|| "-1".to_owned(), |quota| quota.to_string());
+                let found = format!("{} {}", get(file).ok()?.trim(), get(other).ok()?.trim());
+                ("cpu.cfs_quota_us", format!("{told} {period}"), found)
+            }
+        };
+        if found.trim() == told {
+            return None;
+        }
+        Some(changed(file, &found, &told, self.write((quota, period))))
+    }
+
+    fn write(&mut self, (quota_us, period_us): (Option<u64>, u64)) -> io::Result<()> {
         // No burst may be more than its quota, the former one included.
         self.burst(0)?;
-        match (&mut *self, bandwidth) {
-            (ProcessorFiles::V2 { max, .. }, None) => put(max, "max")?,
-            (ProcessorFiles::V2 { max, .. }, Some((quota, period))) => {
-                put(max, &format!("{quota} {period}"))?;
-            }
-            (ProcessorFiles::V1 { quota, .. }, None) => put(quota, "-1")?,
-            (ProcessorFiles::V1 { quota, period, .. }, Some((quota_us, period_us))) => {
+        match (&mut self.files, quota_us) {
+            (Files::V2 { max, .. }, None) => put(max, "max")?,
+            (Files::V2 { max, .. }, Some(quota)) => put(max, &format!("{quota} {period_us}"))?,
+            (Files::V1 { quota, period, .. }, quota_us) => {
                 // No pair of an old and a new value holds in between.
                 put(quota, "-1")?;
                 put(period, &period_us.to_string())?;
-                put(quota, &quota_us.to_string())?;
+                quota_us.map_or(Ok(()), |quota_us| put(quota, &quota_us.to_string()))?;
             }
         }
-        bandwidth.map_or(Ok(()), |(quota_us, _)| self.burst(quota_us))
+        quota_us.map_or(Ok(()), |quota_us| self.burst(quota_us))
     }
 
     fn burst(&mut self, burst_us: u64) -> io::Result<()> {
-        let (ProcessorFiles::V2 { burst, .. } | ProcessorFiles::V1 { burst, .. }) = self;
+        let (Files::V2 { burst, .. } | Files::V1 { burst, .. }) = &mut self.files;
         burst.as_mut().map_or(Ok(()), |burst| put(burst, &burst_us.to_string()))
     }
 
     /// The weight among groups that all have theirs from thousandths of a processor.
     pub(super) fn weigh(&mut self, share: u32) -> io::Result<()> {
-        match self {
-            ProcessorFiles::V2 { weight, .. } => {
-                put(weight, &(share / 10).clamp(1, WEIGHT_MAX).to_string())
-            }
-            ProcessorFiles::V1 { shares, .. } => {
+        match &mut self.files {
+            Files::V2 { weight, .. } => put(weight, &(share / 10).clamp(1, WEIGHT_MAX).to_string()),
+            Files::V1 { shares, .. } => {
                 let value = u64::from(share) * 1024 / 1000;
                 put(shares, &value.clamp(2, SHARES_MAX).to_string())
             }
@@ -88,20 +152,43 @@ impl ProcessorFiles {
 
     pub(super) fn read(&mut self) -> io::Result<Reading> {
         let now_ns = clock::monotonic_ns();
-        let (used_ns, held_ns) = match self {
-            ProcessorFiles::V2 { stat, .. } => {
+        let (used_ns, held_ns) = match &mut self.files {
+            Files::V2 { stat, .. } => {
                 let text = get(stat)?;
                 let used = value(&text, "usage_usec")?;
                 // Absent where nothing is limited.
                 (used * 1000, value(&text, "throttled_usec").unwrap_or(0) * 1000)
             }
-            ProcessorFiles::V1 { stat, usage, .. } => {
+            Files::V1 { stat, usage, .. } => {
                 let used = get(usage)?.trim().parse().map_err(|_| malformed("cpuacct.usage"))?;
                 (used, value(&get(stat)?, "throttled_time")?)
             }
         };
         Ok(Reading { now_ns, used_ns, held_ns })
     }
+}
+
+/// The least share of the groups around one, in thousandths of a processor, as far as they are seen.
+fn share_around(folder: &Path) -> Option<u32> {
+    let around = folder.ancestors().skip(1).take_while(|it| it.join("cgroup.procs").exists());
+    around.filter_map(share_of).min()
+}
+
+/// What a group may have; `None`: any share.
+fn share_of(folder: &Path) -> Option<u32> {
+    let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
+    let text = match read("cpu.max") {
+        Some(text) => text,
+        None => format!("{} {}", read("cpu.cfs_quota_us")?.trim(), read("cpu.cfs_period_us")?),
+    };
+    let mut numbers = text.split_ascii_whitespace().map(str::parse::<u64>);
+    let (quota, period) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
+    u32::try_from(quota.saturating_mul(1000) / period.max(1)).ok()
+}
+
+/// `EINVAL`, of errno(3).
+fn is_invalid(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::InvalidInput
 }
 
 /// The quota and the period, in microseconds, for so many thousandths of a processor.
@@ -127,6 +214,58 @@ const SHARES_MAX: u64 = 262_144;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Groups of version 1, the outermost first, with their quotas of a period of 100 ms.
+    fn groups(quotas: &[&str]) -> (tempfile::TempDir, PathBuf) {
+        let root = tempfile::tempdir().unwrap();
+        let mut folder = root.path().to_owned();
+        for quota in quotas {
+            folder.push("group");
+            fs::create_dir(&folder).unwrap();
+            let files = [
+                ("cgroup.procs", ""),
+                ("cpu.cfs_quota_us", *quota),
+                ("cpu.cfs_period_us", "100000\n"),
+                ("cpu.shares", "1024\n"),
+                ("cpu.stat", ""),
+                ("cpuacct.usage", "0\n"),
+            ];
+            for (name, text) in files {
+                fs::write(folder.join(name), text).unwrap();
+            }
+        }
+        (root, folder)
+    }
+
+    fn files(folder: &Path) -> ProcessorFiles {
+        let first = vec![(Resource::Processor, folder.to_owned())];
+        let account = Some(folder.to_owned());
+        ProcessorFiles::open(&Place { first, account, ..Place::default() }).unwrap()
+    }
+
+    #[test]
+    fn a_group_gets_no_more_than_those_around_it_leave_and_says_so() {
+        let (_root, folder) = groups(&["-1\n", "20000\n", "50000\n", "-1\n"]);
+        let mut files = files(&folder);
+        files.limit(400).unwrap();
+        assert_eq!((files.around(), files.told), (Some(200), Some((Some(1_000), 5_000))));
+        files.limit(150).unwrap();
+        assert_eq!((files.around(), files.told), (None, Some((Some(1_000), 6_667))));
+    }
+
+    #[test]
+    fn a_quota_that_somebody_else_has_lifted_is_set_again_and_named() {
+        let (_root, folder) = groups(&["-1\n"]);
+        let mut files = files(&folder);
+        files.limit(250).unwrap();
+        // The kernel reads what is written as a whole; these are ordinary files.
+        fs::write(folder.join("cpu.cfs_quota_us"), "1250\n").unwrap();
+        fs::write(folder.join("cpu.cfs_period_us"), "5000\n").unwrap();
+        assert_eq!(files.correct(), None);
+        fs::write(folder.join("cpu.cfs_quota_us"), "-1\n").unwrap();
+        let said = files.correct().unwrap();
+        assert!(said.contains("changed to `-1 5000` from `1250 5000`, and it was set"), "{said}");
+    }
 
     #[test]
     fn quotas_are_short_and_exact() {

@@ -104,7 +104,11 @@ fn used(used: &Used) -> Option<String> {
     if let Some(cpu) = &used.cpu {
         let throttled = quantity::nanos(cpu.throttled_ns);
         let [used, asked] = [cpu.delivered_cpus, cpu.asked_cpus].map(share);
-        parts.push(format!("cpu {used} of {asked}, throttled {throttled} ({})", cpu.mechanism));
+        let around = cpu.around_cpus.map(share);
+        let around = around.map(|most| format!(", {most} at most by the control groups around it"));
+        let around = around.unwrap_or_default();
+        let by = &cpu.mechanism;
+        parts.push(format!("cpu {used} of {asked}{around}, throttled {throttled} ({by})"));
     }
     parts.extend(used.memory.as_ref().map(|part| amount("memory", part, quantity::bytes)));
     parts.extend(used.pids.as_ref().map(|part| amount("pids", part, |count| count.to_string())));

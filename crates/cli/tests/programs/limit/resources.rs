@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
-use super::super::support::{Lab, is_missing, until, users};
+use super::super::support::{Lab, is_missing, missing, until, users};
 use super::ended;
 
 /// Computes in some processes, each in two threads, and prints the processor time of all and how long
@@ -88,6 +88,10 @@ fn a_program_that_takes_more_memory_ends_and_the_one_that_started_it_goes_on() {
         let memory = &ended(lab.path())["memory"];
         assert_eq!((&memory["asked"], number(&memory["ended"])), (&100_000_000.into(), 1.0));
         assert!(said(&output).contains("a process was ended 1 time"), "{}", said(&output));
+        // What was taken between two looks of a watch was not limited.
+        let is_over = number(&memory["peak"]) > 1e8 && memory["mechanism"] == "watch";
+        assert_eq!(memory["failure"].is_string(), is_over, "{memory}");
+        assert_eq!(said(&output).contains("NOT LIMITED: memory"), is_over, "{}", said(&output));
     }
 }
 
@@ -119,6 +123,113 @@ fn a_process_opens_no_more_files_than_it_may() {
     let output = command(&lab, &["--open-files", "20"], &["python3", "-c", open]);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "19 24\n", "{output:?}");
     assert_eq!(ended(lab.path())["open_files"]["mechanism"], "rlimit");
+}
+
+/// What a program of root does to get around its control group: it leaves it, for that at the top, or
+/// lifts its quota. It prints whether it could, and computes for a second.
+pub(crate) const ESCAPE: &str = r#"
+import os, sys, time
+def groups():
+    for line in open("/proc/self/cgroup"):
+        _, controllers, path = line.rstrip("\n").split(":", 2)
+        if "/windtunnel-" in path:
+            for mount in ["unified", ""] if not controllers else [controllers, controllers.split(",")[0]]:
+                root = os.path.join("/sys/fs/cgroup", mount)
+                if os.path.exists(root + path + "/cgroup.procs"):
+                    yield root, path
+                    break
+def write(path, text):
+    try:
+        with open(path, "w") as file:
+            file.write(text)
+        return True
+    except OSError:
+        return False
+if sys.argv[1] == "leave":
+    done = [write(root + "/cgroup.procs", "0") for root, _ in list(groups())]
+else:
+    lifts = [("cpu.cfs_quota_us", "-1"), ("cpu.max", "max"), ("memory.max", "max"),
+             ("memory.limit_in_bytes", "900000000"), ("pids.max", "max")]
+    done = [write(root + path + "/" + name, text) for root, path in groups()
+            for name, text in lifts if os.path.exists(root + path + "/" + name)]
+print("escaped" if any(done) else "held", flush=True)
+began = time.monotonic()
+while time.monotonic() < began + 1.5:
+    pass
+"#;
+
+#[test]
+fn what_leaves_its_group_or_lifts_its_limits_is_held_again_and_named_not_limited() {
+    if is_missing(&["python3"]) {
+        return;
+    }
+    let lab = Lab::new(users()[0]);
+    let options = ["--cpu", "10%", "--memory", "200MB", "--pids", "50"];
+    for (way, why) in [
+        ("leave", "(python3) had left its control group, and was put back"),
+        ("lift", "changed to"),
+    ] {
+        let output = command(&lab, &options, &["python3", "-c", ESCAPE, way]);
+        assert!(output.status.success(), "{output:?}");
+        let ended = ended(lab.path());
+        let has_escaped = output.stdout.starts_with(b"escaped");
+        // Version 1 allows no more memory than memory with swap: that cannot be lifted by itself.
+        let limits = if way == "lift" { &["cpu", "pids"][..] } else { &["cpu", "memory", "pids"] };
+        for what in limits.iter().copied() {
+            if !ended[what]["mechanism"].as_str().unwrap().starts_with("cgroup") {
+                continue;
+            }
+            assert!(has_escaped, "root may write to its groups");
+            let failure = ended[what]["failure"].as_str().unwrap_or_else(|| panic!("{ended:#}"));
+            assert!(failure.contains(why), "{failure}");
+            let line = format!("NOT LIMITED: {what}: ");
+            assert!(said(&output).contains(&line), "{}", said(&output));
+        }
+    }
+    lab.assert_nothing_left();
+}
+
+/// A group of version 1 with a quota of 20 %, as a container has one, where that can be made.
+struct Container(std::path::PathBuf);
+
+impl Container {
+    fn make(name: &str) -> Option<Container> {
+        let root = std::path::Path::new("/sys/fs/cgroup/cpu");
+        let folder = root.join(format!("{name}-{}", std::process::id()));
+        if !root.join("cgroup.procs").exists() || std::fs::create_dir(&folder).is_err() {
+            return None;
+        }
+        let container = Container(folder);
+        std::fs::write(container.0.join("cpu.cfs_quota_us"), "20000").ok()?;
+        Some(container)
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn a_share_of_more_than_a_container_has_is_what_the_container_has_and_says_so() {
+    let Some(container) = Container::make("a-test-of-windtunnel") else {
+        missing("a control group of version 1 with a quota");
+        return;
+    };
+    if is_missing(&["python3"]) {
+        return;
+    }
+    let lab = Lab::new(users()[0]);
+    let enter = format!("echo $$ > {}/cgroup.procs; exec \"$@\"", container.0.display());
+    let limit = ["limit", "--out", "limit.json", "--cpu", "60%", "--"];
+    let words = [&limit[..], &["python3", "-c", BURN, "1", "1"]].concat();
+    let output = lab.windtunnel_behind(&["sh", "-c", &enter, "sh"], &words).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let cpu = &ended(lab.path())["cpu"];
+    assert_eq!((&cpu["asked_cpus"], &cpu["around_cpus"]), (&0.6.into(), &0.2.into()), "{cpu}");
+    let expected = "of 60%, 20% at most by the control groups around it, ";
+    assert!(said(&output).contains(expected), "{}", said(&output));
 }
 
 /// A command under a share that computes until it is killed.

@@ -16,6 +16,8 @@ pub(super) struct Amounts {
     names: Vec<String>,
     /// What a watch has seen that sees to memory beside a group.
     beside: Option<Use>,
+    /// The most that was ever allowed of memory, and of processes.
+    most: [u64; 2],
     failure: Option<String>,
 }
 
@@ -55,6 +57,30 @@ impl Amounts {
             self.ended = seen.ended_for_number;
         }
         self.beside = is_beside.then_some(seen);
+    }
+
+    /// From now on so much is allowed.
+    pub(super) fn allow(&mut self, memory: Option<u64>, processes: Option<u32>) {
+        let now = [memory.unwrap_or(0), processes.map_or(0, u64::from)];
+        self.most = [self.most[0].max(now[0]), self.most[1].max(now[1])];
+    }
+
+    /// Why memory could not be held. A watch looks now and then: in between there can be more.
+    pub(super) fn failure_of_memory(&self, by: Mechanism) -> Option<String> {
+        self.overshot(by, self.memory.peak, self.most[0], "bytes were in use")
+    }
+
+    /// The same of processes.
+    pub(super) fn failure_of_processes(&self, by: Mechanism) -> Option<String> {
+        let what = "processes and threads ran";
+        self.overshot(by, self.processes.peak, self.most[1], what)
+    }
+
+    fn overshot(&self, by: Mechanism, peak: u64, most: u64, what: &str) -> Option<String> {
+        let over = (by == Mechanism::Watch && peak > most).then(|| {
+            format!("{peak} {what} between two looks of the watch, where {most} are allowed")
+        });
+        self.failure.clone().or(over)
     }
 
     pub(super) fn memory(&self, asked: u64, by: Mechanism) -> AmountUse {
@@ -103,5 +129,28 @@ impl Amounts {
     /// The first reason counts.
     fn fail(&mut self, why: String) {
         self.failure.get_or_insert(why);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_used_between_two_looks_of_a_watch_was_not_limited() {
+        let mut amounts = Amounts::default();
+        amounts.allow(Some(50_000_000), Some(5));
+        (amounts.memory.peak, amounts.processes.peak) = (50_000_000, 5);
+        assert_eq!(amounts.failure_of_memory(Mechanism::Watch), None);
+        (amounts.memory.peak, amounts.processes.peak) = (50_004_096, 6);
+        let why = amounts.failure_of_memory(Mechanism::Watch).unwrap();
+        assert!(why.starts_with("50004096 bytes were in use between two looks"), "{why}");
+        assert!(amounts.failure_of_processes(Mechanism::Watch).is_some());
+        // A group counts pages of files that were there before.
+        assert_eq!(amounts.failure_of_memory(Mechanism::GroupV1), None);
+        // What was allowed before may have been used before.
+        amounts.allow(Some(60_000_000), Some(5));
+        amounts.allow(Some(40_000_000), Some(5));
+        assert_eq!(amounts.failure_of_memory(Mechanism::Watch), None);
     }
 }

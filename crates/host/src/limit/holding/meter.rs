@@ -87,6 +87,7 @@ impl ProcessorMeter {
             bound_windows: self.windows.iter().filter(|window| window.is_bound()).count(),
             exceeded_windows: exceeded.len(),
             exceeded_max_cpus: exceeded.iter().map(|window| window.delivered()).reduce(f64::max),
+            around_cpus: None,
             failure: self.failure.clone(),
         }
     }

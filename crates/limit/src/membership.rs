@@ -1,0 +1,178 @@
+//! Whether processes are in the control group that limits them.
+//!
+//! A process that may write to a group of the machine, as root's may, can leave its own: what it
+//! does then is limited by nothing, and counted by nothing. So it is looked for. Each hierarchy of
+//! version 1 is left by itself, and there by a thread alone. Source: cgroups(7), `/proc/PID/cgroup`.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use windtunnel_sys::process::Pid;
+
+use crate::hierarchy::Hierarchy;
+use crate::place::{Place, Resource};
+use crate::tree;
+
+/// A process that is not in its group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outsider {
+    pub pid: Pid,
+    /// As it calls itself.
+    pub name: String,
+    /// What does not limit it.
+    pub resources: Vec<Resource>,
+}
+
+/// The places of a group, as `/proc/PID/cgroup` has them.
+#[derive(Debug, Default)]
+pub(crate) struct Membership {
+    homes: Vec<Home>,
+}
+
+/// The place in one hierarchy.
+#[derive(Debug, PartialEq, Eq)]
+struct Home {
+    /// The controllers of a hierarchy of version 1; none: version 2.
+    controllers: String,
+    path: PathBuf,
+    resources: Vec<Resource>,
+}
+
+impl Membership {
+    /// Of a group at a place that has these folders and limits these resources.
+    pub(crate) fn of(place: &Place, folders: &[PathBuf], limited: &[Resource]) -> Membership {
+        static AT_START: OnceLock<Option<Hierarchy>> = OnceLock::new();
+        // What is mounted where does not change for this process until it has made its groups.
+        let hierarchy = AT_START.get_or_init(|| Hierarchy::of_process().ok()).as_ref();
+        hierarchy
+            .map(|it| Membership::within(it, (folders, &place.given), limited))
+            .unwrap_or_default()
+    }
+
+    /// `given` is what version 2 limits of these.
+    fn within(
+        hierarchy: &Hierarchy,
+        (folders, given): (&[PathBuf], &[Resource]),
+        limited: &[Resource],
+    ) -> Membership {
+        let home = |folder: &PathBuf| {
+            let (controllers, path) = hierarchy.path_of(folder)?;
+            let limits = |it: &&Resource| match controllers.is_empty() {
+                true => given.contains(it),
+                false => is_of(**it, &controllers),
+            };
+            let resources = limited.iter().filter(limits).copied().collect::<Vec<_>>();
+            (!resources.is_empty()).then_some(Home { controllers, path, resources })
+        };
+        Membership { homes: folders.iter().filter_map(home).collect() }
+    }
+
+    /// Those of some processes that have left, of those that run. Our own program is not looked at:
+    /// what is about to become another one enters its group before it does.
+    pub(crate) fn outsiders(&self, processes: &[Pid]) -> Vec<Outsider> {
+        if self.homes.is_empty() {
+            return Vec::new();
+        }
+        let own = program(Path::new("/proc/self/exe"));
+        let found = processes.iter().filter_map(|pid| self.outsider(*pid, own));
+        found.collect()
+    }
+
+    fn outsider(&self, pid: Pid, own: Option<(u64, u64)>) -> Option<Outsider> {
+        let folder = PathBuf::from(format!("/proc/{}", pid.as_raw_nonzero()));
+        // In this order: what is another program now has entered its group.
+        if own.is_some() && program(&folder.join("exe")) == own {
+            return None;
+        }
+        let resources = self.left(&folder);
+        // One that has ended is in no group.
+        if resources.is_empty() || tree::has_ended(pid) {
+            return None;
+        }
+        let name = fs::read_to_string(folder.join("comm")).unwrap_or_default();
+        Some(Outsider { pid, name: name.trim_end().to_owned(), resources })
+    }
+
+    /// What does not limit a process, or one of its threads, any more.
+    fn left(&self, folder: &Path) -> Vec<Resource> {
+        let is_by_thread = self.homes.iter().any(|home| !home.controllers.is_empty());
+        let threads = is_by_thread.then(|| fs::read_dir(folder.join("task")));
+        let threads = threads.into_iter().flatten().flatten().flatten().map(|it| it.path());
+        let mut all: Vec<Resource> = Vec::new();
+        for place in std::iter::once(folder.to_owned()).chain(threads) {
+            let text = fs::read_to_string(place.join("cgroup")).unwrap_or_default();
+            for resource in self.missing(&text) {
+                if !all.contains(&resource) {
+                    all.push(resource);
+                }
+            }
+        }
+        all
+    }
+
+    /// What the groups of a text do not limit; `number:controllers:path` is a line.
+    fn missing(&self, text: &str) -> Vec<Resource> {
+        let is_at_home = |home: &Home| {
+            let mut lines = text.lines().filter_map(|line| {
+                let (_, rest) = line.split_once(':')?;
+                rest.split_once(':')
+            });
+            let own = lines.find(|(controllers, _)| *controllers == home.controllers);
+            own.is_none_or(|(_, path)| Path::new(path).starts_with(&home.path))
+        };
+        let left = self.homes.iter().filter(|home| !is_at_home(home));
+        left.flat_map(|home| home.resources.iter().copied()).collect()
+    }
+}
+
+/// Whether groups with these controllers limit a resource, or account for it.
+fn is_of(resource: Resource, controllers: &str) -> bool {
+    controllers.split(',').any(|name| {
+        name == resource.controller() || name == "cpuacct" && resource == Resource::Processor
+    })
+}
+
+/// By what a program is known again.
+fn program(link: &Path) -> Option<(u64, u64)> {
+    fs::metadata(link).ok().map(|file| (file.dev(), file.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn membership() -> Membership {
+        let root = tempfile::tempdir().unwrap();
+        let folders = ["cpu/box/g", "acct/box/g", "mem/box/g", "two/box/g"];
+        let folders = folders.map(|name| root.path().join(name));
+        folders.iter().for_each(|folder| fs::create_dir_all(folder).unwrap());
+        let at = root.path().display();
+        let hierarchy = Hierarchy::parsed(
+            &format!(
+                "1 2 0:26 / {at}/cpu rw - cgroup cgroup rw,cpu\n\
+                 2 2 0:27 / {at}/acct rw - cgroup cgroup rw,cpuacct\n\
+                 3 2 0:28 /outer {at}/mem rw - cgroup cgroup rw,memory\n\
+                 4 2 0:29 / {at}/two rw - cgroup2 cgroup2 rw\n"
+            ),
+            "4:cpu:/\n3:cpuacct:/\n2:memory:/outer\n0::/\n",
+        );
+        let limited = [Resource::Processor, Resource::Memory];
+        Membership::within(&hierarchy, (&folders, &[]), &limited)
+    }
+
+    #[test]
+    fn a_process_in_its_group_or_in_one_below_is_no_outsider() {
+        let inside = "9:pids:/\n4:cpu:/box/g\n3:cpuacct:/box/g/own\n2:memory:/outer/box/g\n0::/\n";
+        assert_eq!(membership().missing(inside), []);
+    }
+
+    #[test]
+    fn each_hierarchy_is_left_by_itself() {
+        let text = "4:cpu:/\n3:cpuacct:/box/g\n2:memory:/outer/box/g\n0::/\n";
+        assert_eq!(membership().missing(text), [Resource::Processor]);
+        let text = "4:cpu:/box/g\n3:cpuacct:/box/go\n2:memory:/outer/box\n0::/\n";
+        assert_eq!(membership().missing(text), [Resource::Processor, Resource::Memory]);
+    }
+}
