@@ -30,6 +30,10 @@ impl<'a> Blob<'a> {
 
     /// Gives it its name. Its digest has been checked.
     pub(crate) fn finish(self, path: &Path) -> io::Result<()> {
+        if self.left > 0 {
+            let text = format!("a blob is {} bytes shorter than its manifest says", self.left);
+            return Err(io::Error::new(ErrorKind::InvalidData, text));
+        }
         // What is there must be whole, also after a power failure.
         self.file.sync_all()?;
         fs::rename(&self.partial, path)
@@ -87,6 +91,18 @@ mod tests {
         write(&mut blob, b"cd").unwrap();
         blob.finish(&path).unwrap();
         assert_eq!((fs::read(&path).unwrap(), seen), (b"abcd".to_vec(), 4));
+    }
+
+    #[test]
+    fn a_blob_that_is_shorter_than_it_should_be_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut progress = |_| ();
+        let path = folder.path().join("blob");
+        let mut blob = Blob::create(&path, 3, &mut progress).unwrap();
+        write(&mut blob, b"ab").unwrap();
+        let error = blob.finish(&path).unwrap_err().to_string();
+        assert_eq!(error, "a blob is 1 bytes shorter than its manifest says");
+        assert!(!path.exists());
     }
 
     #[test]

@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use oci_client::Client;
 use oci_client::client::{ClientConfig, ClientProtocol};
 use oci_client::errors::OciDistributionError;
 use oci_client::manifest::OciDescriptor;
-use oci_client::secrets::RegistryAuth;
+use oci_client::{Client, RegistryOperation};
 use windtunnel_image::{Digest, Fetched, Missing, missing};
 
 use crate::blob::Blob;
 use crate::credentials;
 use crate::error::RegistryError;
+use crate::manifest::{Given, Manifests};
 use crate::reference::Reference;
 
 /// Is called with the bytes that are fetched, and with all that are to be.
@@ -38,10 +38,9 @@ pub fn fetch(
     if let Some(there) = whole(reference, cache) {
         return Ok(there);
     }
-    let client = Session::new(reference, cache)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|source| RegistryError::Runtime { source })?;
-    runtime.block_on(client.fetch(progress))
+    runtime.block_on(async { Session::new(reference, cache).await?.fetch(progress).await })
 }
 
 /// An image that is named by its digest and there.
@@ -56,30 +55,38 @@ struct Session<'a> {
     reference: &'a Reference,
     cache: &'a Fetched,
     client: Client,
-    auth: RegistryAuth,
+    manifests: Manifests,
 }
 
 impl Session<'_> {
-    fn new<'a>(reference: &'a Reference, cache: &'a Fetched) -> Result<Session<'a>, RegistryError> {
+    async fn new<'a>(
+        reference: &'a Reference,
+        cache: &'a Fetched,
+    ) -> Result<Session<'a>, RegistryError> {
         // The first provider of a process stays; it is the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let protocol =
-            if reference.is_loopback() { ClientProtocol::Http } else { ClientProtocol::Https };
+        let failed = |error: OciDistributionError| RegistryError::fetch(reference, &error);
+        let protocol = protocol(reference).await;
         let config = ClientConfig {
-            protocol,
+            protocol: protocol.clone(),
             connect_timeout: Some(CONNECT_TIMEOUT),
             read_timeout: Some(READ_TIMEOUT),
-            user_agent: concat!("windtunnel/", env!("CARGO_PKG_VERSION")),
+            user_agent: USER_AGENT,
+            accept_invalid_certificates: reference.is_loopback(),
             ..ClientConfig::default()
         };
         let auth = credentials::stored(reference)?;
-        let client =
-            Client::try_from(config).map_err(|error| RegistryError::fetch(reference, &error))?;
-        Ok(Session { reference, cache, client, auth })
+        let client = Client::try_from(config).map_err(failed)?;
+        let asked = client.auth(reference.inner(), &auth, RegistryOperation::Pull);
+        let token = tokio::time::timeout(MANIFEST_TIMEOUT, asked).await;
+        let token = token.map_err(|_| silent(reference, "did not say who may fetch"))?;
+        let token = token.map_err(failed)?;
+        let manifests = Manifests::new(http(reference), &protocol, token, auth).map_err(failed)?;
+        Ok(Session { reference, cache, client, manifests })
     }
 
     async fn fetch(&self, progress: &mut Progress<'_>) -> Result<(Digest, PathBuf), RegistryError> {
-        let (root, document) = self.manifest(self.reference).await?;
+        let (root, document) = self.manifest(self.reference, progress).await?;
         let place = self.cache.begin(&root, &document, &self.reference.to_string())?;
         for _ in 0..ROUNDS_MAX {
             let lacks =
@@ -90,37 +97,59 @@ impl Session<'_> {
             let total = lacks.iter().fold(0, |sum: u64, one| sum.saturating_add(one.bytes));
             let mut done = 0;
             for one in &lacks {
+                if one.is_manifest {
+                    self.manifest_blob(one, progress).await?;
+                    continue;
+                }
                 let mut counted = |bytes| {
                     done += bytes;
                     progress(done, total);
                 };
-                match one.is_manifest {
-                    true => self.manifest_blob(one).await?,
-                    false => self.blob(one, &mut counted).await?,
-                }
+                self.blob(one, &mut counted).await?;
             }
         }
         Err(self.answer("names what it does not have"))
     }
 
-    /// A manifest or index, and its digest.
-    async fn manifest(&self, reference: &Reference) -> Result<(Digest, Vec<u8>), RegistryError> {
-        let asked = self.client.pull_manifest_raw(reference.inner(), &self.auth, &MANIFESTS);
-        let (bytes, _) =
-            asked.await.map_err(|error| RegistryError::fetch(self.reference, &error))?;
+    /// A manifest or index, and its digest. That it is waited for is shown.
+    async fn manifest(
+        &self,
+        reference: &Reference,
+        progress: &mut Progress<'_>,
+    ) -> Result<(Digest, Vec<u8>), RegistryError> {
+        let mut asked = std::pin::pin!(self.manifests.get(reference));
+        let mut waited = Duration::ZERO;
+        let given = loop {
+            match tokio::time::timeout(TICK, asked.as_mut()).await {
+                Ok(given) => break given,
+                Err(_) if waited >= MANIFEST_TIMEOUT => {
+                    return Err(silent(self.reference, "did not give its manifest"));
+                }
+                Err(_) => waited += TICK,
+            }
+            progress(0, 0);
+        };
+        let given = given.map_err(|error| RegistryError::fetch(self.reference, &error))?;
+        let Given::Document(bytes) = given else {
+            return Err(self.answer("gave a manifest that is longer than 4 MiB"));
+        };
         let digest = Digest::of(&bytes);
         match reference.digest() {
             Some(expected) if *expected != digest => {
                 Err(self.answer(&format!("gave {digest} instead of {expected}")))
             }
-            _ => Ok((digest, bytes.to_vec())),
+            _ => Ok((digest, bytes)),
         }
     }
 
     /// A manifest that an index names.
-    async fn manifest_blob(&self, wanted: &Missing) -> Result<(), RegistryError> {
+    async fn manifest_blob(
+        &self,
+        wanted: &Missing,
+        progress: &mut Progress<'_>,
+    ) -> Result<(), RegistryError> {
         let reference = self.reference.pinned(&wanted.digest);
-        let (_, document) = self.manifest(&reference).await?;
+        let (_, document) = self.manifest(&reference, progress).await?;
         Ok(self.cache.keep(&wanted.digest, &document)?)
     }
 
@@ -148,13 +177,41 @@ impl Session<'_> {
     }
 }
 
-/// What registries are asked for: manifests and indexes of OCI and of Docker.
-const MANIFESTS: [&str; 4] = [
-    "application/vnd.oci.image.manifest.v1+json",
-    "application/vnd.oci.image.index.v1+json",
-    "application/vnd.docker.distribution.manifest.v2+json",
-    "application/vnd.docker.distribution.manifest.list.v2+json",
-];
+/// By what a registry is asked: TLS. One of this machine needs none, and may have a certificate that
+/// nobody else knows, as Docker has it: what speaks TLS there is asked by TLS.
+async fn protocol(reference: &Reference) -> ClientProtocol {
+    if !reference.is_loopback() {
+        return ClientProtocol::Https;
+    }
+    let Ok(http) = http(reference).build() else { return ClientProtocol::Http };
+    let url = format!("https://{}/v2/", reference.inner().resolve_registry());
+    match tokio::time::timeout(LOOPBACK_TIMEOUT, http.get(url).send()).await {
+        Ok(Ok(_)) => ClientProtocol::Https,
+        _ => ClientProtocol::Http,
+    }
+}
+
+/// A client as the library makes one.
+fn http(reference: &Reference) -> reqwest::ClientBuilder {
+    reqwest::Client::builder()
+        .connect_timeout(CONNECT_TIMEOUT)
+        .read_timeout(READ_TIMEOUT)
+        .user_agent(USER_AGENT)
+        .tls_danger_accept_invalid_certs(reference.is_loopback())
+}
+
+fn silent(reference: &Reference, what: &str) -> RegistryError {
+    let why = format!("{what} within {} s", MANIFEST_TIMEOUT.as_secs());
+    RegistryError::Answer { reference: reference.to_string(), why }
+}
+
+const USER_AGENT: &str = concat!("windtunnel/", env!("CARGO_PKG_VERSION"));
+/// For a document of some kilobytes, however slowly it comes.
+const MANIFEST_TIMEOUT: Duration = Duration::from_secs(60);
+/// How often it is shown that something is waited for.
+const TICK: Duration = Duration::from_millis(500);
+/// A server of this machine that does not speak TLS mostly says so at once.
+const LOOPBACK_TIMEOUT: Duration = Duration::from_secs(5);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 /// Without a single byte.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);

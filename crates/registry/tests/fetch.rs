@@ -120,6 +120,28 @@ fn a_blob_without_an_end_is_cut_where_its_manifest_says() {
 }
 
 #[test]
+fn a_manifest_without_an_end_is_read_no_further_than_a_document_may_be_long() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new().give("/v2/a/manifests/1", Answer::Endless);
+    let text = error_of(&server, folder.path());
+    assert!(text.contains("gave a manifest that is longer than 4 MiB"), "{text}");
+    let whole = Answer::Bytes(vec![b' '; (4 << 20) + 1]);
+    let server = Server::new().give("/v2/a/manifests/1", whole);
+    let text = error_of(&server, folder.path());
+    assert!(text.contains("gave a manifest that is longer than 4 MiB"), "{text}");
+    assert_eq!(Fetched::list(folder.path()).unwrap(), []);
+}
+
+#[test]
+fn a_registry_that_refuses_without_an_end_is_not_listened_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let refusal = Answer::Code(500, vec![b'x'; 5 << 20]);
+    let server = Server::new().give("/v2/a/manifests/1", refusal);
+    let text = error_of(&server, folder.path());
+    assert!(text.contains("code: 500"), "{text}");
+}
+
+#[test]
 fn a_manifest_with_another_digest_than_was_asked_for_is_refused() {
     let (folder, made) = (tempfile::tempdir().unwrap(), Made::new());
     let wanted = Digest::of(b"another");
