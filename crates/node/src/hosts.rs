@@ -39,11 +39,21 @@ fn add(text: &mut String, v4: Option<Ipv4Addr>, v6: Option<Ipv6Addr>, name: &str
 }
 
 /// The text of `/etc/resolv.conf` (resolv.conf(5)) of nodes that get to the machine's outside, which
-/// answers for names at these addresses.
-pub(crate) fn resolv_conf(servers: impl Iterator<Item = IpAddr>) -> String {
+/// answers for names at these addresses: with the domains that are searched and the options of the
+/// machine's own.
+pub(crate) fn resolv_conf(servers: impl Iterator<Item = IpAddr>, machine: &str) -> String {
     let mut text = String::from("# written by windtunnel: other names come from /etc/hosts\n");
     for server in servers {
         writeln!(text, "nameserver {server}").expect("a string grows without errors");
+    }
+    let said = |keys: &'static [&'static str]| {
+        let lines = machine.lines().map(str::trim_start);
+        lines.filter(|line| keys.contains(&line.split_whitespace().next().unwrap_or_default()))
+    };
+    // Of `domain` and `search` the last line counts; of `options`, each.
+    for line in said(&["domain", "search"]).next_back().into_iter().chain(said(&["options"])) {
+        let line = line.split(['#', ';']).next().unwrap_or_default().trim_end();
+        writeln!(text, "{line}").expect("a string grows without errors");
     }
     text
 }
@@ -56,6 +66,19 @@ pub(crate) const RESOLV_CONF: &str = "# written by windtunnel: names come from /
 mod tests {
     use super::*;
     use crate::testing::two_homed_plan;
+
+    #[test]
+    fn nodes_search_the_domains_of_the_machine_with_its_options() {
+        let machine = "# of systemd\nnameserver 192.0.2.53\ndomain old.example\noptions edns0 trust-ad\n\
+                       search corp.example example # two\n  options ndots:2\nsortlist 10.0.0.0/8\n";
+        let own = "10.0.0.3".parse().unwrap();
+        let expected = "# written by windtunnel: other names come from /etc/hosts\nnameserver 10.0.0.3\n\
+                        search corp.example example\noptions edns0 trust-ad\noptions ndots:2\n";
+        assert_eq!(resolv_conf([own].into_iter(), machine), expected);
+        let alone =
+            "# written by windtunnel: other names come from /etc/hosts\nnameserver 10.0.0.3\n";
+        assert_eq!(resolv_conf([own].into_iter(), ""), alone);
+    }
 
     #[test]
     fn every_interface_has_its_owners_name_and_first_interfaces_come_first() {

@@ -842,9 +842,10 @@ class NodeKeys(TypedDict, total=False):
     by its name or one of its labels (any machine with that label then)."""
     private: bool
     """Whether it has a view of its own of files that processes share or that are private to other
-    users, as a container has: `/tmp`, `/var/tmp`, `/dev/shm`, `/home`, `/root`, `/run/user` and
-    the home of the user that runs windtunnel are empty at the beginning, and gone at the end. The
-    folder of the file and the run folder stay; default false."""
+    users, as a container has: `/tmp`, `/var/tmp`, `/dev/shm`, `/home`, `/root`, `/run` (but for
+    folders and links in it) and the home of the user that runs windtunnel are empty at the
+    beginning, and gone at the end. The folder of the file and the run folder stay; default
+    false."""
     publish: Names
     """TCP ports of the machine that lead to the node through `internet` and the links from there,
     such as `8080:80`: the machine's port, then the node's. Only programs of the machine get to it

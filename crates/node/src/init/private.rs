@@ -1,8 +1,9 @@
-//! Folders of a private node's own: temporary ones, and homes.
+//! Folders of a private node's own: temporary ones, that of daemons' sockets, and homes.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 
 use windtunnel_sys::mount;
@@ -14,12 +15,24 @@ use crate::message::Failure;
 pub(super) fn cover(kept: &[PathBuf]) -> Result<(), Failure> {
     let folders = folders(std::env::var_os("HOME").map(PathBuf::from));
     let kept = within(&folders, kept)?;
+    let named = NAMED.iter().filter_map(|path| fs::canonicalize(path).ok());
+    let named: Vec<PathBuf> =
+        named.filter(|path| folders.iter().any(|folder| path.starts_with(&folder.path))).collect();
     // Homes inside others go with them, and are made again.
     for folder in &folders {
         let options = if folder.is_temporary { "mode=1777" } else { "mode=755" };
+        let skeleton = if folder.has_skeleton { skeleton(&folder.path, DEPTH) } else { Vec::new() };
         fs::create_dir_all(&folder.path)
             .and_then(|()| mount::tmpfs(&folder.path, options))
+            .and_then(|()| skeleton.iter().try_for_each(Bone::make))
             .map_err(|error| failure(&folder.path, &error))?;
+    }
+    for path in named {
+        // The node's own files are shown there later.
+        let folder = path.parent().unwrap_or(&path);
+        fs::create_dir_all(folder)
+            .and_then(|()| fs::write(&path, ""))
+            .map_err(|error| failure(&path, &error))?;
     }
     for (path, copy) in kept {
         put_back(&path, &copy).map_err(|error| failure(&path, &error))?;
@@ -32,19 +45,64 @@ pub(super) fn cover(kept: &[PathBuf]) -> Result<(), Failure> {
 struct Folder {
     path: PathBuf,
     is_temporary: bool,
+    /// Whether the folders and links in it are there from the beginning.
+    has_skeleton: bool,
+}
+
+/// A folder or a link that programs expect in `/run`, because the machine's start has made it.
+#[derive(Debug, PartialEq, Eq)]
+enum Bone {
+    Folder { path: PathBuf, mode: u32, owner: (u32, u32) },
+    Link { path: PathBuf, target: PathBuf },
+}
+
+/// The folders and links in a folder, so deep; no files and no sockets.
+fn skeleton(folder: &Path, depth: usize) -> Vec<Bone> {
+    let mut found = Vec::new();
+    // What cannot be read is nothing that a program of the node would find anything in.
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(BONES_MAX);
+    for entry in entries {
+        let path = entry.path();
+        let Ok(about) = fs::symlink_metadata(&path) else { continue };
+        if about.is_dir() {
+            let below = if depth > 1 { skeleton(&path, depth - 1) } else { Vec::new() };
+            let (mode, owner) = (about.mode() & 0o7777, (about.uid(), about.gid()));
+            found.push(Bone::Folder { path, mode, owner });
+            found.extend(below);
+        } else if let Ok(target) = fs::read_link(&path) {
+            found.push(Bone::Link { path, target });
+        }
+    }
+    found
+}
+
+impl Bone {
+    fn make(&self) -> io::Result<()> {
+        match self {
+            Bone::Folder { path, mode, owner: (uid, gid) } => {
+                fs::create_dir_all(path)?;
+                // In a user namespace without that user the folder is of the node's, which may write
+                // to it then.
+                let _ = chown(path, Some(*uid), Some(*gid));
+                fs::set_permissions(path, Permissions::from_mode(*mode))
+            }
+            Bone::Link { path, target } => symlink(target, path),
+        }
+    }
 }
 
 /// Those that are there, outer ones before inner ones.
 fn folders(home: Option<PathBuf>) -> Vec<Folder> {
-    let usual = TEMPORARY.iter().map(|path| (PathBuf::from(path), true));
-    let homes = HOMES.iter().map(PathBuf::from).chain(home).map(|path| (path, false));
+    let usual = TEMPORARY.iter().map(|path| (PathBuf::from(path), true, false));
+    let running = RUNNING.iter().map(|path| (PathBuf::from(path), false, true));
+    let homes = HOMES.iter().map(PathBuf::from).chain(home).map(|path| (path, false, false));
     let mut found: Vec<Folder> = Vec::new();
-    for (path, is_temporary) in usual.chain(homes) {
+    for (path, is_temporary, has_skeleton) in usual.chain(running).chain(homes) {
         let path = fs::canonicalize(path).ok().filter(|path| path.is_dir());
         // Every machine has a root folder.
         let path = path.filter(|path| path.parent().is_some());
         if let Some(path) = path.filter(|path| found.iter().all(|other| other.path != *path)) {
-            found.push(Folder { path, is_temporary });
+            found.push(Folder { path, is_temporary, has_skeleton });
         }
     }
     found.sort_by(|one, other| one.path.cmp(&other.path));
@@ -94,6 +152,17 @@ const STAGE: &str = "mounts";
 /// What programs share without knowing each other.
 const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 
+/// Where daemons have their sockets and pid files; the second is a link to the first mostly.
+const RUNNING: [&str; 2] = ["/run", "/var/run"];
+
+/// Files that nodes have of their own, which are often links into one of these folders.
+const NAMED: [&str; 3] = ["/etc/hosts", "/etc/resolv.conf", "/etc/hostname"];
+
+/// `/run/lock/NAME`: no daemon that was looked at needs more.
+const DEPTH: usize = 2;
+/// Entries of a folder of `/run` that are looked at.
+const BONES_MAX: usize = 1000;
+
 /// What is of one user, the sockets of desktops and agents among it.
 const HOMES: [&str; 3] = ["/home", "/root", "/run/user"];
 
@@ -109,6 +178,44 @@ mod tests {
         let position = |path: &Path| found.iter().position(|folder| folder.path == path);
         assert!(position(Path::new("/tmp")) < position(&home), "{found:?}");
         assert!(!found[position(&home).unwrap()].is_temporary);
+    }
+
+    #[test]
+    fn of_the_folder_of_daemons_there_are_the_folders_and_the_links() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        fs::create_dir_all(at("postgresql/deep/deeper")).unwrap();
+        fs::set_permissions(at("postgresql"), Permissions::from_mode(0o2775)).unwrap();
+        fs::write(at("postgresql/pid"), "1").unwrap();
+        fs::write(at("daemon.pid"), "1").unwrap();
+        symlink("/nix/store/system", at("current-system")).unwrap();
+        let mut found = skeleton(root.path(), 2);
+        found.sort_by_key(|bone| match bone {
+            Bone::Folder { path, .. } | Bone::Link { path, .. } => path.clone(),
+        });
+        let about = fs::metadata(at("postgresql")).unwrap();
+        let owner = (about.uid(), about.gid());
+        let deep = fs::metadata(at("postgresql/deep")).unwrap().mode() & 0o7777;
+        let expected = [
+            Bone::Link { path: at("current-system"), target: "/nix/store/system".into() },
+            Bone::Folder { path: at("postgresql"), mode: 0o2775, owner },
+            Bone::Folder { path: at("postgresql/deep"), mode: deep, owner },
+        ];
+        assert_eq!(found, expected);
+        // Made again, they are the same.
+        let (from, to) = (root.path().to_owned(), tempfile::tempdir().unwrap());
+        for bone in found {
+            let moved = |path: PathBuf| to.path().join(path.strip_prefix(&from).unwrap());
+            let bone = match bone {
+                Bone::Folder { path, mode, owner } => {
+                    Bone::Folder { path: moved(path), mode, owner }
+                }
+                Bone::Link { path, target } => Bone::Link { path: moved(path), target },
+            };
+            bone.make().unwrap();
+        }
+        assert_eq!(fs::metadata(to.path().join("postgresql")).unwrap().mode() & 0o7777, 0o2775);
+        assert!(to.path().join("current-system").is_symlink());
     }
 
     #[test]

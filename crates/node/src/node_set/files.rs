@@ -47,7 +47,10 @@ pub(super) fn write(plan: &Plan, run_dir: &Path) -> Result<(), CreateError> {
     if let Some(outside) = plan.internet() {
         let servers = plan.nodes[outside.index()].interfaces.first().into_iter();
         let servers = servers.flat_map(windtunnel_model::plan::Interface::addresses);
-        write(&NodeFiles::of(run_dir, "", true).resolv_conf, &hosts::resolv_conf(servers))?;
+        // A machine without one searches nothing.
+        let machine = fs::read("/etc/resolv.conf").unwrap_or_default();
+        let text = hosts::resolv_conf(servers, &String::from_utf8_lossy(&machine));
+        write(&NodeFiles::of(run_dir, "", true).resolv_conf, &text)?;
     }
     for node in &plan.nodes {
         let path = NodeFiles::of(run_dir, &node.name, false).hostname;

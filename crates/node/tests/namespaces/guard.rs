@@ -172,20 +172,25 @@ fn private() {
     let (file, kept) = (outside.path().join("file"), experiment.path().display());
     for node in ["a", "b"] {
         let empty = format!(
-            "umount -n -l /tmp /home /root 2>/dev/null; find /root /var/tmp /dev/shm -mindepth 1; \
+            "umount -n -l /tmp /home /root /run 2>/dev/null; find /root /var/tmp /dev/shm -mindepth 1; \
+             find /run ! -type d ! -type l ! -name '*resolv.conf'; \
              test -e '{}' || echo none",
             file.display()
         );
         assert_eq!(world.output(node, &empty), "none\n", "in {node}");
         let own = format!(
-            "echo own > /tmp/mine && echo own > /dev/shm/mine && mkdir -p ~ && echo own > ~/mine && cat /tmp/mine ~/mine && \
+            "echo own > /run/mine.pid; echo own > /tmp/mine && echo own > /dev/shm/mine && mkdir -p ~ && echo own > ~/mine && cat /tmp/mine ~/mine && \
              cat {kept}/input && echo {node} > {kept}/output-{node} && cd {kept} && ls"
         );
         assert!(world.output(node, &own).starts_with("own\nown\n42\n"), "in {node}");
         let output = experiment.path().join(format!("output-{node}"));
         assert_eq!(fs::read_to_string(output).unwrap(), format!("{node}\n"));
     }
-    assert!(!Path::new("/tmp/mine").exists() && !Path::new("/dev/shm/mine").exists());
+    for mine in ["/tmp/mine", "/dev/shm/mine", "/run/mine.pid"] {
+        assert!(!Path::new(mine).exists(), "{mine}");
+    }
+    // Names are the run's in a private node, too, where the machine's file is a link into `/run`.
+    assert!(world.output("a", "cat /etc/hosts /etc/resolv.conf").contains("\tb\n"));
     // A node that is not private sees the machine's.
     let seen = world.output("c", &format!("cat '{}'", file.display()));
     assert_eq!(seen, SECRET);

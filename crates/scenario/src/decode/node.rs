@@ -114,9 +114,10 @@ map! {
         "user" USER: Account,
         ..RootTable,
         /// Whether it has a view of its own of files that processes share or that are private to
-        /// other users, as a container has: `/tmp`, `/var/tmp`, `/dev/shm`, `/home`, `/root`,
-        /// `/run/user` and the home of the user that runs windtunnel are empty at the beginning,
-        /// and gone at the end. The folder of the file and the run folder stay; default false.
+        /// other users, as a container has: `/tmp`, `/var/tmp`, `/dev/shm`, `/home`, `/root`, `/run`
+        /// (but for folders and links in it) and the home of the user that runs windtunnel are empty
+        /// at the beginning, and gone at the end. The folder of the file and the run folder stay;
+        /// default false.
         "private" PRIVATE: bool,
         /// Settings of its network namespace, such as `net.ipv4.tcp_sack: 0`.
         "sysctl" SYSCTL: Sysctl,
