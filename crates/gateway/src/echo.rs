@@ -5,17 +5,21 @@
 mod outside;
 
 use std::collections::HashMap;
+use std::io::ErrorKind::WouldBlock;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use rustix::io::Errno;
 use windtunnel_sys::clock;
-use windtunnel_wire::icmp;
+use windtunnel_wire::icmp::{self, Kind};
 
 use crate::frames;
 use crate::log::FlowLine;
+use crate::policy::Refusal;
 use crate::poller::Token;
 use crate::report::Count;
 use crate::worker::{Context, Packet};
+use crate::{said, socket};
 use outside::Outside;
 
 /// Programs inside that send echo requests.
@@ -51,7 +55,9 @@ impl Echo {
         match context.way(destination, None) {
             Err(refusal) => context.refuse(packet, refusal),
             // It is the gateway's own address.
-            Ok(_) if context.policy.is_host(destination) => self.reply_as_host(context, packet),
+            Ok(_) if context.policy.is_host(destination) => {
+                self.reply_as_host(context, packet, &view);
+            }
             Ok(outside) => {
                 let Some(flow) = self.flow(context, packet, view.identifier()) else { return };
                 flow.mac = packet.mac;
@@ -59,12 +65,24 @@ impl Echo {
                 if !flow.peers.contains(&outside) && flow.peers.len() < PEERS_MAX {
                     flow.peers.push(outside);
                 }
-                match flow.socket.send(outside, view.sequence(), view.body()) {
+                let mut sent = flow.socket.send(outside, view.sequence(), view.body());
+                if sent.is_err() {
+                    // That of an earlier request is reported by the next call.
+                    flow.errors(context);
+                    sent = flow.socket.send(outside, view.sequence(), view.body());
+                }
+                match sent {
                     Ok(()) => {
                         let bytes = u64::try_from(view.body().len()).unwrap_or(0);
                         flow.line.sent_bytes = flow.line.sent_bytes.saturating_add(bytes);
                     }
-                    Err(_) => context.report.count(Count::Ignored("echo not sent")),
+                    Err(error) => {
+                        context.report.count(Count::Ignored("echo not sent"));
+                        let refusal = Errno::from_io_error(&error).map(socket::refusal);
+                        if refusal == Some(Refusal::NoRoute) && error.kind() != WouldBlock {
+                            context.answer_error(packet.frame, packet.mac, Kind::HostUnreachable);
+                        }
+                    }
                 }
             }
         }
@@ -74,9 +92,13 @@ impl Echo {
     pub(crate) fn answers(&mut self, context: &mut Context, id: u64) {
         let Some(flow) = self.flows.get_mut(&id) else { return };
         let mut buffer = vec![0; outside::PAYLOAD_MAX];
+        flow.errors(context);
         for _ in 0..TURN {
-            let Ok(Some((from, sequence, length))) = flow.socket.receive(&mut buffer) else {
-                return;
+            let (from, sequence, length) = match flow.socket.receive(&mut buffer) {
+                Ok(Some(reply)) => reply,
+                Ok(None) => return,
+                // Of a request that was sent; the queue of errors says which.
+                Err(_) => continue,
             };
             if !flow.peers.contains(&from) {
                 continue;
@@ -108,10 +130,13 @@ impl Echo {
         ids.into_iter().for_each(|id| self.end(context, id, "run ended"));
     }
 
-    fn reply_as_host(&mut self, context: &mut Context, packet: &Packet<'_>) {
-        let mut frame = packet.frame.to_vec();
-        let mut vnet = *packet.vnet;
-        if icmp::echo_reply_in_place(&mut frame, &mut vnet) {
+    /// A reply that is longer than the link's MTU is cut, as its request was.
+    fn reply_as_host(&mut self, context: &mut Context, packet: &Packet<'_>, view: &icmp::View<'_>) {
+        self.replies = self.replies.wrapping_add(1);
+        let size = (context.settings.mtu, self.replies);
+        let addresses = (packet.info.final_destination, packet.info.source);
+        let numbers = (view.identifier(), view.sequence());
+        for mut frame in frames::echo_reply(addresses, numbers, view.body(), size) {
             context.out.send_to_link(&mut frame, packet.mac, &mut context.report);
         }
     }
@@ -158,6 +183,24 @@ impl Echo {
     }
 }
 
+impl Flow {
+    /// Hands on errors that came back for requests.
+    fn errors(&self, context: &mut Context) {
+        let mut quoted = [0; QUOTED_MAX];
+        while let Ok(Some((error, sequence, length))) = self.socket.error(&mut quoted) {
+            let to = error.destination.ip();
+            let Some(kind) = said::kind(&error).filter(|_| self.peers.contains(&to)) else {
+                continue;
+            };
+            let payload = quoted.get(..length).unwrap_or_default();
+            let numbers = (self.identifier, sequence);
+            if let Some(frame) = frames::quoted_echo((self.inside, to), numbers, payload) {
+                context.answer_error(&frame, self.mac, kind);
+            }
+        }
+    }
+}
+
 /// Identifiers outside: few of them are in use at once.
 fn identifier_of(id: u64) -> u16 {
     u16::try_from(id % 0xffff).unwrap_or(0)
@@ -168,3 +211,5 @@ const IDLE: Duration = Duration::from_secs(60);
 const FLOWS_MAX: usize = 512;
 const PEERS_MAX: usize = 256;
 const TURN: usize = 64;
+/// Of a request, an ICMP error need not quote more (RFC 1812, 4.3.2.3).
+const QUOTED_MAX: usize = 512;

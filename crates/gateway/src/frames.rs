@@ -33,9 +33,31 @@ pub(crate) fn echo_reply(
     payload: &[u8],
     size: (u32, u32),
 ) -> Vec<Frame> {
-    let (protocol, kind) = match addresses.0 {
-        IpAddr::V4(_) => (icmp::PROTOCOL_V4, ECHO_REPLY_V4),
-        IpAddr::V6(_) => (icmp::PROTOCOL_V6, ECHO_REPLY_V6),
+    let kind = if addresses.0.is_ipv4() { ECHO_REPLY_V4 } else { ECHO_REPLY_V6 };
+    echo(addresses, kind, (identifier, sequence), payload, size)
+}
+
+/// The packet that an echo request was, for quoting it in an ICMP error.
+pub(crate) fn quoted_echo(
+    addresses: (IpAddr, IpAddr),
+    numbers: (u16, u16),
+    payload: &[u8],
+) -> Option<Frame> {
+    let v4 = addresses.0.is_ipv4();
+    let kind = if v4 { icmp::ECHO_REQUEST_V4 } else { icmp::ECHO_REQUEST_V6 };
+    echo(addresses, kind, numbers, payload, (u32::MAX, 0)).into_iter().next()
+}
+
+fn echo(
+    addresses: (IpAddr, IpAddr),
+    kind: u8,
+    (identifier, sequence): (u16, u16),
+    payload: &[u8],
+    size: (u32, u32),
+) -> Vec<Frame> {
+    let protocol = match addresses.0 {
+        IpAddr::V4(_) => icmp::PROTOCOL_V4,
+        IpAddr::V6(_) => icmp::PROTOCOL_V6,
     };
     let mut message = vec![kind, 0, 0, 0];
     message.extend(identifier.to_be_bytes());

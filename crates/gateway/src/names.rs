@@ -185,7 +185,7 @@ fn connect(resolver: IpAddr) -> std::io::Result<UdpSocket> {
 /// Of RFC 1035, 4.2.
 const PORT: u16 = 53;
 /// Half of what resolvers of C libraries wait (`timeout` of resolv.conf(5)).
-const PATIENCE: Duration = Duration::from_millis(2500);
+pub(crate) const PATIENCE: Duration = Duration::from_millis(2500);
 const OPEN_MAX: usize = 1024;
 const TURN: usize = 64;
 /// No question is longer.

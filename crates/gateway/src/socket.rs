@@ -9,8 +9,11 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
+use windtunnel_sys::socket_error;
+use windtunnel_wire::icmp::Kind;
 
 use crate::policy::Refusal;
+use crate::said;
 
 /// A connection that is being made.
 #[derive(Debug)]
@@ -25,6 +28,8 @@ pub(crate) enum Dialled {
 pub(crate) fn dial(to: SocketAddr) -> Result<Dialled, Errno> {
     let made = open(to.is_ipv6(), SocketType::STREAM)?;
     sockopt::set_tcp_nodelay(&made, true)?;
+    // Where that cannot be, the errno says less.
+    let _ = socket_error::keep(&made, to.is_ipv6());
     match rustix::net::connect(&made, &to) {
         Ok(()) => Ok(Dialled::Now(made)),
         Err(Errno::INPROGRESS) => Ok(Dialled::Soon(made)),
@@ -40,6 +45,17 @@ pub(crate) fn settled(socket: OwnedFd) -> Result<Dialled, Errno> {
     } else {
         Ok(Dialled::Soon(socket))
     }
+}
+
+/// A connection is made: what comes back from now on is for its own TCP.
+pub(crate) fn made(socket: &OwnedFd, v6: bool) {
+    let _ = socket_error::forget(socket, v6);
+}
+
+/// What an ICMP message has said of a connection that is not made.
+pub(crate) fn said(socket: &OwnedFd) -> Option<Kind> {
+    let error = socket_error::next(socket, &mut [0; 64]).ok()??;
+    said::kind(&error).filter(|_| error.is_icmp)
 }
 
 /// How a connection that was begun came out.

@@ -4,6 +4,7 @@
 //! kernel of the node gets it, and its TCP answers in the name of the address outside. From then on
 //! every segment of the client goes to the kernel, which answers by the node's own link.
 
+mod asking;
 mod listeners;
 mod table;
 
@@ -22,6 +23,7 @@ use crate::report::Count;
 use crate::socket::{self, Dialled};
 use crate::splice::{FAILED, Pair, Pipes, Pumped};
 use crate::worker::{Context, Packet};
+use asking::Asking;
 use listeners::Listeners;
 use table::{Flow, Syn, Table};
 
@@ -34,6 +36,8 @@ pub(crate) struct Tcp {
     /// Pairs that have more to carry.
     more: std::collections::VecDeque<u64>,
     pipes: Pipes,
+    /// Questions for names, and the connections to resolvers that are being made for them.
+    asking: std::collections::HashMap<u64, (Asking, OwnedFd)>,
     next: u64,
 }
 
@@ -65,14 +69,18 @@ impl Tcp {
 
     /// A connection to the outside has come out.
     pub(crate) fn dialled(&mut self, context: &mut Context, dial: u64) {
+        if self.has_resolver_answered(context, dial) {
+            return;
+        }
         let Some((key, syn, socket, line)) = self.flows.take_dialled(dial) else { return };
         match socket::outcome(&socket) {
             Ok(()) => {
                 // It is joined later, and waited for in another way then.
                 let _ = context.poller.remove(&socket);
+                socket::made(&socket, key.server.is_ipv6());
                 self.offer(context, key, &syn, (socket, line));
             }
-            Err(errno) => refuse(context, &syn, &line, errno),
+            Err(errno) => refuse(context, &syn, &line, errno, socket::said(&socket)),
         }
     }
 
@@ -142,6 +150,7 @@ impl Tcp {
     /// Forgets what has been over for long.
     pub(crate) fn expire(&mut self, context: &mut Context) {
         self.listeners.resume(context);
+        self.ask_others(context);
         for (socket, line) in self.flows.expire(clock::monotonic_ns()) {
             socket::tear(socket);
             context.log.ended(&line, "abandoned");
@@ -169,7 +178,10 @@ impl Tcp {
         let line = FlowLine::new("tcp", key.client, key.server);
         let syn = Syn::of(packet);
         match dial(to, context.policy.is_host(key.server.ip())) {
-            Ok(Dialled::Now(socket)) => self.offer(context, key, &syn, (socket, line)),
+            Ok(Dialled::Now(socket)) => {
+                socket::made(&socket, to.is_ipv6());
+                self.offer(context, key, &syn, (socket, line));
+            }
             Ok(Dialled::Soon(socket)) => {
                 self.next += 1;
                 let dial = self.next;
@@ -178,7 +190,7 @@ impl Tcp {
                 }
                 self.flows.insert(key, Flow::Dialled { dial, syn, socket, line });
             }
-            Err(errno) => refuse(context, &syn, &line, errno),
+            Err(errno) => refuse(context, &syn, &line, errno, None),
         }
     }
 
@@ -206,19 +218,6 @@ impl Tcp {
         if let Some((socket, line)) = self.flows.cancel(key) {
             drop(socket);
             context.log.ended(&line, "abandoned");
-        }
-    }
-
-    /// A question for names by TCP: its stream is that of a resolver.
-    fn ask_names(&mut self, context: &mut Context, key: FlowKey, accepted: OwnedFd) {
-        let resolver = context.policy.names().ok().and_then(|()| context.resolver());
-        let line = FlowLine::new("dns", key.client, key.server);
-        match resolver.map(socket::dial) {
-            Some(Ok(Dialled::Now(socket) | Dialled::Soon(socket))) => {
-                context.report.count(Count::Flow("dns"));
-                self.join(context, Pair::new(accepted, socket, line, None));
-            }
-            _ => socket::tear(accepted),
         }
     }
 
@@ -256,8 +255,8 @@ fn dial(to: SocketAddr, is_host: bool) -> Result<Dialled, Errno> {
     }
 }
 
-/// Says to the client what became of its connection outside.
-fn refuse(context: &mut Context, syn: &Syn, line: &FlowLine, errno: Errno) {
+/// Says to the client what became of its connection outside, as an ICMP message has `said` it, if one has.
+fn refuse(context: &mut Context, syn: &Syn, line: &FlowLine, errno: Errno, said: Option<Kind>) {
     let kind = match errno {
         Errno::HOSTUNREACH => Kind::HostUnreachable,
         Errno::NETUNREACH | Errno::ADDRNOTAVAIL | Errno::AFNOSUPPORT => Kind::NetUnreachable,
@@ -274,7 +273,7 @@ fn refuse(context: &mut Context, syn: &Syn, line: &FlowLine, errno: Errno) {
             return context.log.ended(line, "refused");
         }
     };
-    context.answer_error(&syn.frame, syn.mac, kind);
+    context.answer_error(&syn.frame, syn.mac, said.unwrap_or(kind));
     context.log.ended(line, "unreachable");
 }
 

@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery};
 use windtunnel_sys::{clock, socket_error};
-use windtunnel_wire::icmp::Kind;
 use windtunnel_wire::{udp, vnet};
 
 use crate::frames;
 use crate::log::FlowLine;
+use crate::loopback;
 use crate::poller::Token;
 use crate::report::Count;
+use crate::said;
 use crate::socket;
 use crate::splice::FAILED;
 use crate::worker::{Context, Packet};
@@ -32,8 +33,11 @@ pub(crate) struct Udp {
 
 #[derive(Debug)]
 struct Session {
+    id: u64,
     inside: SocketAddr,
     socket: UdpSocket,
+    /// For servers of the machine's loopback that have an address of the other version of IP only.
+    other: Option<UdpSocket>,
     /// Where frames for the endpoint go.
     mac: [u8; 6],
     /// Addresses that were sent to, by what they are outside.
@@ -81,7 +85,7 @@ impl Udp {
             session.errors(context);
         }
         for _ in 0..TURN {
-            let (length, from) = match session.socket.recv_from(&mut self.buffer) {
+            let (length, from) = match session.receive(&mut self.buffer) {
                 Ok(received) => received,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 // What came back for a datagram; the next call says more.
@@ -176,19 +180,11 @@ impl Session {
         destination: SocketAddr,
         mac: [u8; 6],
     ) -> io::Result<Session> {
-        let v6 = inside.is_ipv6();
-        let socket = socket::datagrams(v6)?;
-        socket_error::keep(&socket, v6)?;
-        if !v6 {
-            // What is too long for the way is cut outside, as it was not forbidden inside.
-            sockopt::set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::DONT)?;
-        }
-        // As much as the machine lets anyone have.
-        sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER)?;
-        context.poller.add_readable(&socket, Token::Session(id))?;
         Ok(Session {
+            id,
             inside,
-            socket,
+            socket: open(context, id, inside.is_ipv6())?,
+            other: None,
             mac,
             peers: HashMap::new(),
             ways: HashMap::new(),
@@ -208,13 +204,19 @@ impl Session {
         if let Some(way) = self.ways.get(&destination) {
             return Some(*way);
         }
-        let outside = match context.way(destination.ip(), Some(destination.port())) {
+        let mut outside = match context.way(destination.ip(), Some(destination.port())) {
             Ok(outside) => outside,
             Err(refusal) => {
                 context.refuse(packet, refusal);
                 return None;
             }
         };
+        // As for TCP: most servers of the loopback are at one of its two addresses.
+        let is_host = context.policy.is_host(destination.ip());
+        let serving = is_host.then(|| loopback::serving(outside, destination.port())).flatten();
+        if let Some(serving) = serving {
+            outside = serving;
+        }
         if self.peers.len() >= PEERS_MAX {
             context.report.count(Count::Lost("datagrams to more than 4096 addresses", 1));
             return None;
@@ -224,17 +226,23 @@ impl Session {
             self.ways.clear();
         }
         let way = SocketAddr::new(outside, destination.port());
-        self.ways.insert(destination, way);
+        // One that nothing serves yet may be served later, by the other version.
+        if !is_host || serving.is_some() {
+            self.ways.insert(destination, way);
+        }
         Some(way)
     }
 
     fn send(&mut self, context: &mut Context, data: &[u8], to: SocketAddr, packet: &Packet<'_>) {
-        let mut sent = self.socket.send_to(data, to);
+        if to.is_ipv6() != self.inside.is_ipv6() && self.other.is_none() {
+            self.other = open(context, self.id, to.is_ipv6()).ok();
+        }
+        let mut sent = self.send_once(data, to);
         let is_of_room = |error: &io::Error| error.kind() == ErrorKind::WouldBlock;
         if sent.as_ref().is_err_and(|error| !is_of_room(error)) {
             // An error that came back for an earlier datagram is reported by the next call.
             self.errors(context);
-            sent = self.socket.send_to(data, to);
+            sent = self.send_once(data, to);
         }
         match sent {
             Ok(_) => {
@@ -252,20 +260,40 @@ impl Session {
         }
     }
 
+    fn sockets(&self) -> impl Iterator<Item = &UdpSocket> {
+        std::iter::once(&self.socket).chain(&self.other)
+    }
+
+    fn send_once(&self, data: &[u8], to: SocketAddr) -> io::Result<usize> {
+        let is_own = to.is_ipv6() == self.inside.is_ipv6();
+        let socket = if is_own { Some(&self.socket) } else { self.other.as_ref() };
+        socket.ok_or(ErrorKind::AddrNotAvailable)?.send_to(data, to)
+    }
+
+    fn receive(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        match (self.socket.recv_from(buffer), &self.other) {
+            (Err(error), Some(other)) if error.kind() == ErrorKind::WouldBlock => {
+                other.recv_from(buffer)
+            }
+            (received, _) => received,
+        }
+    }
+
     /// Hands on errors that came back from outside.
     fn errors(&mut self, context: &mut Context) {
         let mut quoted = [0; QUOTED_MAX];
-        while let Ok(Some(error)) = socket_error::next(&self.socket, &mut quoted) {
+        let mut next = || {
+            let error = self
+                .sockets()
+                .find_map(|socket| socket_error::next(socket, &mut quoted).ok().flatten())?;
+            Some((error, quoted))
+        };
+        while let Some((mut error, quoted)) = next() {
             let Some(visible) = self.peers.get(&error.destination.ip()) else { continue };
+            // A message of the other version has other numbers.
+            error.is_icmp &= error.destination.is_ipv6() == self.inside.is_ipv6();
             let destination = SocketAddr::new(*visible, error.destination.port());
-            let kind = match rustix::io::Errno::from_raw_os_error(error.errno) {
-                rustix::io::Errno::CONNREFUSED => Kind::PortUnreachable,
-                rustix::io::Errno::HOSTUNREACH => Kind::HostUnreachable,
-                rustix::io::Errno::NETUNREACH => Kind::NetUnreachable,
-                rustix::io::Errno::MSGSIZE => Kind::TooBig { mtu: error.mtu },
-                rustix::io::Errno::ACCESS | rustix::io::Errno::PERM => Kind::AdminProhibited,
-                _ => continue,
-            };
+            let Some(kind) = said::kind(&error) else { continue };
             let payload = quoted.get(..error.bytes).unwrap_or_default();
             if let Some(frame) = frames::quoted(self.inside, destination, payload) {
                 context.answer_error(&frame, self.mac, kind);
@@ -274,12 +302,27 @@ impl Session {
     }
 
     fn count_drops(&mut self, context: &mut Context) {
-        let memory = windtunnel_sys::socket::memory(&self.socket).unwrap_or_default();
-        let new = memory.dropped.wrapping_sub(self.dropped);
-        self.dropped = memory.dropped;
+        let memory = |socket| windtunnel_sys::socket::memory(socket).unwrap_or_default();
+        let dropped = self.sockets().fold(0_u32, |sum, it| sum.wrapping_add(memory(it).dropped));
+        let new = dropped.wrapping_sub(self.dropped);
+        self.dropped = dropped;
         let what = "datagrams from outside that the gateway did not take in time";
         context.report.count(Count::Lost(what, u64::from(new)));
     }
+}
+
+/// A socket of an endpoint.
+fn open(context: &Context, id: u64, v6: bool) -> io::Result<UdpSocket> {
+    let socket = socket::datagrams(v6)?;
+    socket_error::keep(&socket, v6)?;
+    if !v6 {
+        // What is too long for the way is cut outside, as it was not forbidden inside.
+        sockopt::set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::DONT)?;
+    }
+    // As much as the machine lets anyone have.
+    sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER)?;
+    context.poller.add_readable(&socket, Token::Session(id))?;
+    Ok(socket)
 }
 
 /// RFC 4787, 4.3: five minutes are recommended.

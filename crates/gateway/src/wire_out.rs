@@ -14,6 +14,7 @@ use windtunnel_wire::{ethernet, vnet};
 
 use crate::inside::Devices;
 use crate::report::{Count, Report};
+use crate::said;
 use crate::settings::Settings;
 
 /// Sends frames in the node's network namespace, and counts what cannot be sent.
@@ -80,8 +81,7 @@ impl WireOut {
             return;
         }
         let own = self.own.iter().copied().find(|own| own.is_ipv4() == info.source.is_ipv4());
-        // That nothing listens at a port is the word of its host, not of a router before it.
-        let is_of_host = kind == Kind::PortUnreachable;
+        let is_of_host = said::is_of_host(kind, info.source.is_ipv4());
         let Some(source) = own.map(|own| if is_of_host { info.final_destination } else { own })
         else {
             return;

@@ -1,7 +1,7 @@
 //! The loop of the gateway process.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
@@ -335,11 +335,6 @@ impl Context {
     /// The machine's resolvers, as they are now.
     pub(crate) fn resolvers(&self) -> Vec<IpAddr> {
         names::resolvers(&std::fs::read_to_string(RESOLV_CONF).unwrap_or_default())
-    }
-
-    /// Where the first of them answers.
-    pub(crate) fn resolver(&self) -> Option<SocketAddr> {
-        self.resolvers().first().map(|address| SocketAddr::new(*address, 53))
     }
 }
 

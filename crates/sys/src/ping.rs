@@ -70,15 +70,15 @@ impl Socket {
             (Family::V6, IpAddr::V6(_)) => 128,
             _ => return Err(io::Error::from_raw_os_error(libc::EAFNOSUPPORT)),
         };
-        let mut message = [0; HEADER_BYTES + PAYLOAD_MAX];
-        let length = HEADER_BYTES + payload.len();
-        let room = message.get_mut(HEADER_BYTES..length);
-        let room = room.ok_or_else(|| io::Error::from_raw_os_error(libc::EMSGSIZE))?;
-        room.copy_from_slice(payload);
+        if payload.len() > PAYLOAD_MAX {
+            return Err(io::Error::from_raw_os_error(libc::EMSGSIZE));
+        }
+        let mut message = vec![0; HEADER_BYTES];
         message[0] = kind;
         message[6..8].copy_from_slice(&sequence.to_be_bytes());
+        message.extend(payload);
         let to = SocketAddr::new(to, 0);
-        sendto(&self.descriptor, &message[..length], SendFlags::empty(), &to)?;
+        sendto(&self.descriptor, &message, SendFlags::empty(), &to)?;
         Ok(())
     }
 
@@ -181,8 +181,9 @@ fn arrival_of(message: &libc::msghdr) -> Option<u64> {
     Some(crate::ffi::nanoseconds(rustix::time::Timespec { tv_sec, tv_nsec }))
 }
 
-/// The longest payload of a request.
-pub const PAYLOAD_MAX: usize = 1472;
+/// The longest payload of a request: that of an IPv4 packet without options. What is longer than the
+/// MTU is cut into fragments.
+pub const PAYLOAD_MAX: usize = 65_535 - 20 - HEADER_BYTES;
 
 /// Type, code, checksum, identifier, sequence.
 const HEADER_BYTES: usize = 8;

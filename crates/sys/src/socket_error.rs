@@ -31,12 +31,23 @@ pub struct QueuedError {
 /// # Errors
 /// What setsockopt(2) says.
 pub fn keep(socket: impl AsFd, v6: bool) -> io::Result<()> {
+    set(socket, v6, 1)
+}
+
+fn set(socket: impl AsFd, v6: bool, value: libc::c_int) -> io::Result<()> {
     let (level, name) = match v6 {
         false => (libc::IPPROTO_IP, libc::IP_RECVERR),
         true => (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
     };
-    let on: libc::c_int = 1;
-    set_option(socket, level, name, &on)
+    set_option(socket, level, name, &value)
+}
+
+/// Has them dropped again, as a stream does that is connected: there they would be its end.
+///
+/// # Errors
+/// What setsockopt(2) says.
+pub fn forget(socket: impl AsFd, v6: bool) -> io::Result<()> {
+    set(socket, v6, 0)
 }
 
 /// The next error, if there is one; the payload of its datagram, as far as it came back, goes to

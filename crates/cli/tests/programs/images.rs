@@ -291,6 +291,23 @@ fn an_image_that_is_not_there_or_is_damaged_is_refused_at_its_place() {
 }
 
 #[test]
+fn an_image_without_a_command_is_noticed_and_a_folder_that_is_no_folder_is_named() {
+    let Some(user) = unprivileged() else { return missing("namespaces") };
+    let lab = Lab::new(user);
+    ImageBuilder::new(lab.path()).layer(&tools(), 0).write("a.tar", &json!({}));
+    lab.write("s.yaml", two("{image: a.tar}"));
+    let output = lab.windtunnel(&["check", "s.yaml"]).output().unwrap();
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("node a: it runs nothing: its image has no command"), "{said}");
+    let config = json!({"Cmd": ["pwd"], "WorkingDir": "/marker"});
+    ImageBuilder::new(lab.path()).layer(&tools(), 0).write("b.tar", &config);
+    let outcome = lab.run(&two("{image: b.tar}"));
+    let said = format!("{}{}", outcome.stdout, outcome.stderr);
+    assert!(said.contains("cannot make the working folder /marker"), "{said}");
+}
+
+#[test]
 fn where_an_overlay_is_denied_the_node_has_a_copy_and_says_so() {
     if !is_root() || is_missing(&["unshare"]) {
         return;

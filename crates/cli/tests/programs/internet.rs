@@ -212,6 +212,57 @@ fn datagrams_of_any_length_come_back_and_a_closed_port_is_reported() {
 }
 
 #[test]
+fn a_long_ping_of_the_machine_is_answered_in_fragments_and_the_run_stays_faithful() {
+    if is_missing(&["ping"]) {
+        return;
+    }
+    // 3008 bytes of ICMP are three fragments of 1500 bytes, each way.
+    let script = "ping -n -c 2 -i 0.2 -s 3000 10.0.0.3 && ping -n -c 2 -i 0.2 -s 3000 fd00::3";
+    for user in users() {
+        let lab = Lab::new(user);
+        let outcome = lab.run_with(&behind("latency: 2ms", &["sh", "-c", script]), &HOST);
+        outcome.assert_code(0);
+        assert_eq!(outcome.stdout.matches("3008 bytes from").count(), 4, "{}", outcome.stdout);
+        let report = report(&outcome);
+        assert_eq!(report["internet"]["lost"], serde_json::json!({}));
+        assert_eq!(report["verdict"]["faithful"], true);
+    }
+}
+
+#[test]
+fn datagrams_reach_a_server_that_has_the_other_loopback_address_only() {
+    let port = echo();
+    let six = UdpSocket::bind("[::1]:0").ok();
+    let six = six.map(|server| {
+        let port = server.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            let mut buffer = [0; 2048];
+            while let Ok((length, client)) = server.recv_from(&mut buffer) {
+                let _ = server.send_to(&buffer[..length], client);
+            }
+        });
+        port
+    });
+    // As `iperf3 -u -c host` does, which takes the first address that `host` has.
+    let lines = format!(
+        "import socket\n\
+         for family, host, port in ((socket.AF_INET6, 'fd00::3', {port}), (socket.AF_INET, '10.0.0.3', {})):\n\
+         \x20 it = socket.socket(family, socket.SOCK_DGRAM)\n\
+         \x20 it.settimeout(20)\n\
+         \x20 it.connect((host, port))\n\
+         \x20 it.send(b'question')\n\
+         \x20 assert it.recv(100) == b'question'\n",
+        six.unwrap_or(port)
+    );
+    for user in users() {
+        let lab = Lab::new(user);
+        let outcome = run_python(&lab, "latency: 2ms", &lines, &HOST);
+        outcome.assert_code(0);
+        assert_eq!(report(&outcome)["internet"]["lost"], serde_json::json!({}));
+    }
+}
+
+#[test]
 fn the_link_in_front_holds_its_bandwidth() {
     if is_missing(&["curl"]) {
         return;

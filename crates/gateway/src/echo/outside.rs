@@ -9,6 +9,7 @@ use rustix::net::{
     socket_with,
 };
 use windtunnel_sys::ping;
+use windtunnel_sys::socket_error::{self, QueuedError};
 use windtunnel_wire::{checksum, icmp};
 
 /// A socket that sends echo requests and gets their replies.
@@ -23,6 +24,7 @@ impl Outside {
     pub(super) fn open(v6: bool, identifier: u16) -> io::Result<Outside> {
         let family = if v6 { ping::Family::V6 } else { ping::Family::V4 };
         if let Ok(socket) = ping::Socket::open(family) {
+            socket_error::keep(&socket, v6)?;
             return Ok(Outside::Ping(socket));
         }
         let (domain, protocol) = match v6 {
@@ -31,6 +33,7 @@ impl Outside {
         };
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(domain, SocketType::RAW, flags, Some(protocol))?;
+        socket_error::keep(&socket, v6)?;
         Ok(Outside::Raw { socket, identifier, v6 })
     }
 
@@ -52,6 +55,27 @@ impl Outside {
         }
         sendto(socket, &message, SendFlags::empty(), &SocketAddr::new(to, 0))?;
         Ok(())
+    }
+
+    /// The next error that came back for a request: the request's sequence number, and how much of
+    /// `buffer` its payload has.
+    pub(super) fn error(&self, buffer: &mut [u8]) -> io::Result<Option<(QueuedError, u16, usize)>> {
+        let mut message = vec![0; icmp::HEADER_LEN + buffer.len()];
+        while let Some(error) = socket_error::next(self, &mut message)? {
+            let came = message.get(..error.bytes).unwrap_or_default();
+            let Ok(view) = icmp::View::parse(came) else { continue };
+            let is_own = match self {
+                Outside::Ping(_) => true,
+                // Every raw socket gets what is for all of them.
+                Outside::Raw { identifier, .. } => view.identifier() == *identifier,
+            };
+            if is_own {
+                let length = view.body().len().min(buffer.len());
+                buffer[..length].copy_from_slice(&view.body()[..length]);
+                return Ok(Some((error, view.sequence(), length)));
+            }
+        }
+        Ok(None)
     }
 
     /// The next reply: its sender, its sequence number, and how much of `buffer` its payload has.

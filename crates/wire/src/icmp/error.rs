@@ -35,6 +35,8 @@ pub enum Kind {
         /// IP bytes that the next link takes.
         mtu: u32,
     },
+    /// Whatever a message of the packet's version of IP has said.
+    Said { kind: u8, code: u8, word: u32 },
 }
 
 /// The sender of an error: its addresses.
@@ -87,6 +89,7 @@ impl Kind {
     /// Type, code and second word of the message.
     fn encode(self, version: Version) -> (u8, u8, u32) {
         match (self, version) {
+            (Self::Said { kind, code, word }, _) => (kind, code, word),
             (Self::TimeExceeded, Version::V4) => (super::TIME_EXCEEDED_V4, 0, 0),
             (Self::NetUnreachable, Version::V4) => (super::UNREACHABLE_V4, 0, 0),
             (Self::HostUnreachable, Version::V4) => (super::UNREACHABLE_V4, 1, 0),

@@ -28,7 +28,15 @@ def names():
     while True:
         question, client = it.recvfrom(512)
         it.sendto(answer(question), client)
+def stream():
+    it = socket.create_server(("192.0.2.1", 53))
+    while True:
+        client, _ = it.accept()
+        question = client.recv(514)
+        reply = answer(question[2:])
+        client.sendall(len(reply).to_bytes(2, "big") + reply)
 threading.Thread(target=names, daemon=True).start()
+threading.Thread(target=stream, daemon=True).start()
 server = Server(("::", 80), Page)
 open("ready", "w").close()
 server.serve_forever()
@@ -43,7 +51,9 @@ unshare -n sleep 600 &
 there=$!
 until [ "$(readlink /proc/$there/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.01; done
 ip link set v1 netns $there
-nsenter -t $there -n sh -c 'ip link set lo up; ip addr add 192.0.2.1/24 dev v1; ip link set v1 up; ip addr add 2001:db8::1/64 dev v1 nodad'
+nsenter -t $there -n sh -c 'ip link set lo up; ip addr add 192.0.2.1/24 dev v1; ip link set v1 up; ip addr add 2001:db8::1/64 dev v1 nodad
+  echo 1 > /proc/sys/net/ipv4/ip_forward; echo 0 > /proc/sys/net/ipv4/icmp_ratelimit; ip route add 198.51.100.0/24 via 192.0.2.2
+  nft "add table ip t; add chain ip t f { type filter hook forward priority 0; }; add rule ip t f ip daddr 198.51.100.1 reject with icmp type admin-prohibited; add rule ip t f ip daddr 198.51.100.2 reject with icmp type host-unreachable"'
 ip addr add 192.0.2.2/24 dev v0
 ip addr add 2001:db8::2/64 dev v0 nodad
 ip link set v0 up
@@ -52,7 +62,8 @@ nsenter -t $there -n python3 neighbour.py &
 serves=$!
 trap 'kill $there $serves' EXIT
 until [ -e ready ]; do sleep 0.01; done
-echo 'nameserver 192.0.2.1' > resolv.conf
+# At the first nothing listens.
+printf 'nameserver 192.0.2.2\nnameserver 192.0.2.1\nsearch corp.example\noptions ndots:2\n' > resolv.conf
 mount --bind resolv.conf /etc/resolv.conf
 "#;
 
@@ -83,7 +94,7 @@ fn can_run() -> bool {
         missing("root, for a network namespace that stands for the machine's");
         return false;
     }
-    !is_missing(&["ip", "nsenter", "unshare", "python3", "ping"])
+    !is_missing(&["ip", "nft", "nsenter", "unshare", "python3", "ping"])
 }
 
 #[test]
@@ -153,4 +164,50 @@ assert socket.gethostbyname("site.example") == "192.0.2.1"
     let lab = Lab::new(User::Invoker);
     let (_, report) = run(&lab, "allow: dns", client);
     assert!(report["internet"]["flows"]["dns"].as_u64().unwrap() >= 1);
+}
+
+#[test]
+fn errors_of_the_outside_keep_their_type_and_code_and_names_by_tcp_go_on_to_the_next_resolver() {
+    if !can_run() {
+        return;
+    }
+    let client = r#"
+import errno, re, socket, struct, subprocess
+conf = open("/etc/resolv.conf").read()
+assert "search corp.example\n" in conf and "options ndots:2\n" in conf, conf
+server = re.search(r"nameserver (\S+)", conf)[1]
+it = socket.create_connection((server, 53), timeout=30)
+question = b"\x12\x34\1\0\0\1\0\0\0\0\0\0\4site\7example\0\0\1\0\1"
+it.sendall(len(question).to_bytes(2, "big") + question)
+reply = it.recv(514)
+assert reply[-4:] == bytes([192, 0, 2, 1]), reply
+# RFC 792 and RFC 1812: destination unreachable, by a rule (13), as a host (1).
+IP_RECVERR, MSG_ERRQUEUE = 11, 0x2000
+def said(it):
+    data, control, flags, address = it.recvmsg(100, 200, MSG_ERRQUEUE)
+    number, origin, kind, code = struct.unpack("=IBBB", control[0][2][:7])
+    assert origin == 2, origin
+    return kind, code
+for address, code, text in (("198.51.100.1", 13, "Packet filtered"), ("198.51.100.2", 1, "Destination Host Unreachable")):
+    for kind in (socket.SOCK_DGRAM, socket.SOCK_STREAM):
+        it = socket.socket(socket.AF_INET, kind)
+        it.setsockopt(socket.IPPROTO_IP, IP_RECVERR, 1)
+        it.settimeout(30)
+        try:
+            it.connect((address, 9))
+            it.send(b"x")
+            it.recv(1)
+            raise SystemExit("answered")
+        except OSError as error:
+            assert error.errno == errno.EHOSTUNREACH, error
+        assert said(it) == (3, code), (address, kind)
+    ping = subprocess.run(["ping", "-n", "-c", "1", "-W", "30", address], capture_output=True, text=True)
+    assert text in ping.stdout, ping.stdout
+# Its neighbour does not answer for that address.
+ping = subprocess.run(["ping", "-n", "-c", "1", "-W", "30", "192.0.2.77"], capture_output=True, text=True)
+assert "Destination Host Unreachable" in ping.stdout, ping.stdout
+"#;
+    let lab = Lab::new(User::Invoker);
+    let (_, report) = run(&lab, "", client);
+    assert_eq!(report["internet"]["lost"], serde_json::json!({}));
 }
