@@ -56,13 +56,19 @@ pub(crate) fn snippet(text: &str, place: Place) -> String {
 /// A line of `text`, from 1, without its end. As in YAML, a carriage return alone ends a line as
 /// well.
 pub(crate) fn line(text: &str, number: u32) -> &str {
-    let mut rest = text;
-    for _ in 1..number {
-        let Some(end) = rest.find(['\n', '\r']) else { return "" };
-        let width = if rest[end..].starts_with("\r\n") { 2 } else { 1 };
-        rest = &rest[end + width..];
-    }
+    let rest = line_start(text, number).map_or("", |start| &text[start..]);
     rest.split(['\n', '\r']).next().unwrap_or("")
+}
+
+/// Where a line of `text` begins, from 1; `None`: there are fewer.
+pub(crate) fn line_start(text: &str, number: u32) -> Option<usize> {
+    let mut start = 0;
+    for _ in 1..number {
+        let rest = &text[start..];
+        let end = rest.find(['\n', '\r'])?;
+        start += end + if rest[end..].starts_with("\r\n") { 2 } else { 1 };
+    }
+    Some(start)
 }
 
 /// Keeps every character one column wide.

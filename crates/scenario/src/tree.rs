@@ -2,13 +2,15 @@
 //! bounds.
 
 mod map;
+mod moved;
 
 use std::collections::BTreeMap;
 
-use saphyr_parser::{Event, Parser, ScalarStyle};
+use saphyr_parser::{Event, Parser, ScalarStyle, ScanError};
 
 use crate::position::{Place, line};
 use map::OpenMap;
+use moved::Moved;
 
 /// A value with its place.
 #[derive(Debug, Clone)]
@@ -66,16 +68,23 @@ const MOST_REPEATED: usize = 4 << 20;
 /// If the text is not YAML, holds tags or doubled keys, or is larger or deeper than the bounds of
 /// this room.
 pub fn parse(text: &str) -> Result<Option<Value>, TreeError> {
-    let mut parser = Parser::new_from_str(text);
-    let mut builder = Builder::default();
-    while let Some(event) = parser.next_event() {
-        let (event, span) = event.map_err(|error| {
-            let open = builder.open.last().map(|open| open.place);
-            syntax_error(text, &error, open)
-        })?;
-        builder.handle(event, Place::of(span))?;
+    let mut moved = Moved::new(text);
+    loop {
+        let mut builder = Builder::default();
+        let Some(error) = builder.read(&moved)? else { return Ok(builder.root) };
+        let mut open = builder.open.iter().map(|open| open.place);
+        let flow = open.clone().find(|place| moved.is_flow(*place));
+        let flow = flow.or_else(|| moved.unnoticed(&error));
+        if flow.is_some_and(|flow| moved.indent(&error, flow)) {
+            continue;
+        }
+        let place = moved.original(Place::at(error.marker()));
+        return Err(match flow.filter(|flow| moved.has_moved(flow.line, place.line)) {
+            // The line did not belong to it.
+            Some(flow) => endless(flow),
+            None => syntax_error(text, error.info(), place, open.next_back()),
+        });
     }
-    Ok(builder.root)
 }
 
 #[derive(Default)]
@@ -101,6 +110,18 @@ enum OpenKind {
 }
 
 impl Builder {
+    /// Reads a text; `Some`: why the parser refuses it.
+    fn read(&mut self, moved: &Moved<'_>) -> Result<Option<ScanError>, TreeError> {
+        let mut parser = Parser::new_from_str(&moved.text);
+        while let Some(event) = parser.next_event() {
+            match event {
+                Ok((event, span)) => self.handle(event, moved.original(Place::of(span)))?,
+                Err(error) => return Ok(Some(error)),
+            }
+        }
+        Ok(None)
+    }
+
     fn handle(&mut self, event: Event<'_>, place: Place) -> Result<(), TreeError> {
         match event {
             Event::DocumentStart(_) => {
@@ -232,9 +253,7 @@ fn weight(value: &Value) -> usize {
 }
 
 /// The parser's complaints in our words, with what usually is behind them.
-fn syntax_error(text: &str, scan: &saphyr_parser::ScanError, open: Option<Place>) -> TreeError {
-    let place = Place::at(scan.marker());
-    let info = scan.info();
+fn syntax_error(text: &str, info: &str, place: Place, open: Option<Place>) -> TreeError {
     let line = line(text, place.line);
     let leads_with_tab = line.trim_start_matches(' ').starts_with('\t');
     if leads_with_tab || info.starts_with("tab") {
@@ -247,15 +266,17 @@ fn syntax_error(text: &str, scan: &saphyr_parser::ScanError, open: Option<Place>
     let (message, hint) = explain(info);
     let error = match open {
         // The parser notices at the next line, or at the end, what is missing here.
-        Some(open) if info.contains("flow") && open.line != place.line => {
-            error(open, "the list or map that starts here does not end")
-        }
+        Some(open) if info.contains("flow") && open.line != place.line => endless(open),
         _ => error(place, message),
     };
     match hint {
         Some(hint) => error.hint(hint),
         None => error,
     }
+}
+
+fn endless(open: Place) -> TreeError {
+    error(open, "the list or map that starts here does not end")
 }
 
 fn explain(info: &str) -> (String, Option<&'static str>) {
