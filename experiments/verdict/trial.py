@@ -1,0 +1,146 @@
+"""One run of windtunnel that something is done to, and what is known of it beside its verdict."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+PROBE = HERE / "probe.py"
+
+
+@dataclass
+class Truth:
+    """What was seen by something that is not windtunnel.
+
+    `broken`: True: the run was not what the file asks; False: it was; None: what was seen lies within the error
+    of the measurement, and either verdict is right.
+    """
+
+    broken: bool | None
+    seen: str
+    # Where a notice is enough, because the fault is inside of a node: what it must name.
+    notice: str | None = None
+
+
+class Trial:
+    """A scenario that runs: `with Trial(text, chance) as trial`. The folder and all that it started end with it."""
+
+    def __init__(self, scenario, chance, *options, environment=None, folder=None):
+        self.chance = chance
+        self.folder = Path(folder or tempfile.mkdtemp(prefix="wt-verdict-"))
+        self.folder.chmod(0o755)
+        self.run = self.folder / "run"
+        self.file = self.folder / "net.yaml"
+        self.file.write_text(scenario.replace("FOLDER", str(self.folder)))
+        self.options, self.environment = options, {**os.environ, **(environment or {})}
+        self.process, self.others = None, []
+
+    def __enter__(self):
+        command = [os.environ["WINDTUNNEL"], "run", str(self.file), "--out", str(self.run), "--quiet", *self.options]
+        self.log = open(self.folder / "log", "w", encoding="utf-8")
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=subprocess.STDOUT,
+                                        env=self.environment, cwd=self.folder)
+        return self
+
+    def __exit__(self, *_):
+        for other in self.others:
+            other.kill()
+            other.wait()
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.terminate()
+            try:
+                self.process.wait(20)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+        self.log.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    # What a kind does to it.
+
+    def wait_for_begin(self):
+        """Waits until the run's clock runs: its first event is written, or its end is."""
+        events = self.run / "events.jsonl"
+        while self.process.poll() is None and not (events.exists() and events.stat().st_size):
+            time.sleep(0.005)
+
+    def wait_until(self, seconds):
+        """Sleeps until so long after the begin, as far as `wait_for_begin` knows it."""
+        time.sleep(max(0, seconds))
+
+    def threads(self, name=None):
+        """Thread ids of the run's process, of those with this name if one is given."""
+        tasks = Path(f"/proc/{self.process.pid}/task")
+        found = []
+        for task in tasks.iterdir():
+            if name is None or (task / "comm").read_text().strip() == name:
+                found.append(int(task.name))
+        return found
+
+    def children(self, name=None):
+        """Process ids of the run's child processes, of those with this name if one is given."""
+        listed = []
+        for task in Path(f"/proc/{self.process.pid}/task").iterdir():
+            listed += [int(child) for child in (task / "children").read_text().split()]
+        return [child for child in listed if name in (None, Path(f"/proc/{child}/comm").read_text().strip())]
+
+    def beside(self, command, **more):
+        """Another process, which ends with the trial."""
+        other = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **more)
+        self.others.append(other)
+        return other
+
+    def stop_for(self, processes, seconds):
+        """SIGSTOP, and SIGCONT after so long."""
+        for process in processes:
+            try:
+                os.kill(process, signal.SIGSTOP)
+            except ProcessLookupError:
+                return
+        time.sleep(seconds)
+        for process in processes:
+            try:
+                os.kill(process, signal.SIGCONT)
+            except ProcessLookupError:
+                pass
+
+    # What is known afterwards.
+
+    def finish(self):
+        """Waits for the end; what windtunnel says: its verdict, or None where it could give none."""
+        self.process.wait()
+        self.log.flush()
+        if self.process.returncode == 3:
+            raise SystemExit(f"the scenario has mistakes:\n{self.said()}")
+        try:
+            return json.loads((self.run / "run.json").read_text())
+        except (OSError, json.JSONDecodeError):
+            if self.process.returncode:
+                return None
+            # The worst of all: no report, and all is well.
+            return {"verdict": {"faithful": True, "exit_code": 0, "text": "exit code 0 without a report", "warnings": []}}
+
+    def said(self):
+        return (self.folder / "log").read_text(errors="replace").strip()
+
+    def output(self, node, name="stdout"):
+        return (self.run / "nodes" / node / name).read_text(errors="replace")
+
+    def events(self):
+        with open(self.run / "events.jsonl", encoding="utf-8") as lines:
+            return [json.loads(line) for line in lines if line.endswith("\n")]
+
+
+def node(name, code, *words, keys=""):
+    """A node of a scenario that runs Python code with these words as arguments; `keys`: its other keys, one a line."""
+    indented = "\n".join("        " + line for line in code.strip("\n").splitlines())
+    arguments = "".join(f"      - {json.dumps(str(word))}\n" for word in words)
+    more = "".join(f"    {line}\n" for line in keys.splitlines())
+    return f"  {name}:\n{more}    run:\n      - {sys.executable}\n      - -c\n      - |\n{indented}\n{arguments}"
