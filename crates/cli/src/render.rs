@@ -9,6 +9,7 @@ pub(crate) mod placement;
 pub(crate) mod plan;
 pub(crate) mod summary;
 pub(crate) mod table;
+pub(crate) mod text;
 pub(crate) mod values;
 pub(crate) mod verdict;
 

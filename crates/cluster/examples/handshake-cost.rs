@@ -47,6 +47,7 @@ fn agent() -> Result<(), Box<dyn Error>> {
         cpus: None,
         memory: None,
         uplink: None,
+        clock_offsets: None,
         key: ClusterKey::generate()?.0,
         worker: None,
         limits: Default::default(),

@@ -60,6 +60,8 @@ pub struct Agent {
     pub memory: Option<Bytes>,
     /// What the machine can send to others.
     pub uplink: Option<Rate>,
+    /// How far the real-time clocks of all machines are apart at the most, as the operator knows.
+    pub clock_offsets: Option<Span>,
     /// The cluster's key.
     pub key: ClusterKey,
     /// How a part of a run is started; `None`: this agent does no runs.
@@ -349,6 +351,7 @@ mod tests {
                 cpus: None,
                 memory: None,
                 uplink: None,
+                clock_offsets: None,
                 key: ClusterKey::generate().unwrap().0,
                 worker: None,
                 limits: Limits::default(),

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 use windtunnel_control::Request;
-use windtunnel_control::part::FromPart;
+use windtunnel_control::part::{ClockSource, FromPart};
 use windtunnel_model::{Bytes, Rate};
 
 /// A question.
@@ -213,6 +213,9 @@ pub struct Peer {
 /// How another machine's monotonic clock stands to one's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PeerClock {
+    /// By what that is known.
+    #[serde(default)]
+    pub by: ClockSource,
     /// Nanoseconds by which it is ahead.
     pub offset_ns: i64,
     /// The offset is wrong by no more than this.

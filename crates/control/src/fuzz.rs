@@ -105,7 +105,10 @@ mod tests {
                 "to-flows",
                 r#"{"to-part":"flows","member":1,"changes":[{"source":0,"destination":1,"number":2,"terms":{"rtt_ns":1,"demand":null,"window":3,"since_ns":4},"audience":[0,1]}]}"#,
             ),
-            ("to-clocks", r#"{"to-part":"clocks","ahead_ns":[[1,-5]]}"#),
+            (
+                "to-clocks",
+                r#"{"to-part":"clocks","clocks":[{"member":1,"ahead_ns":-5,"error_ns":7,"by":"exchanges"}]}"#,
+            ),
             ("to-stop", r#"{"to-part":"stop","signal":2}"#),
             ("from-bound", r#"{"from-part":"bound","port":4000}"#),
             ("from-failed", r#"{"from-part":"failed","message":"no","hint":null,"code":5}"#),

@@ -53,14 +53,37 @@ pub enum ToPart {
     /// A member's part of the run has been over for some time: its messages have come by now, or
     /// never will.
     Left { member: u16 },
-    /// How members' monotonic clocks stand to this machine's: which member, and the nanoseconds by
-    /// which its clock is ahead.
+    /// How members' monotonic clocks stand to this machine's.
     Clocks {
         /// Those that are known.
-        ahead_ns: Vec<(u16, i64)>,
+        clocks: Vec<MemberClock>,
     },
     /// The run is to end now.
     Stop(StopWhy),
+}
+
+/// How a member's monotonic clock stands to this machine's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberClock {
+    pub member: u16,
+    /// Nanoseconds by which it is ahead, about.
+    pub ahead_ns: i64,
+    /// That is wrong by no more than this, in nanoseconds.
+    pub error_ns: u64,
+    pub by: ClockSource,
+}
+
+/// By what the clocks of two machines are known to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClockSource {
+    /// By messages between the two: the fastest each way.
+    #[default]
+    Exchanges,
+    /// Also by the bound that each machine's kernel has for its clock, which NTP or PTP keeps.
+    Synchronised,
+    /// Also by what the operator has said of them.
+    Stated,
 }
 
 /// Why a run is to end.

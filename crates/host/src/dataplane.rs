@@ -58,7 +58,7 @@ pub(crate) use message::{Note, Order};
 pub(crate) use meter::Flow;
 pub(crate) use nats::NatTally;
 use outbox::Outbox;
-use overload::Overload;
+use overload::{Overload, Overloads, Stalls};
 use receivers::Receivers;
 pub(crate) use records::RecordSetup;
 use records::Records;
@@ -190,6 +190,19 @@ struct Loop {
     /// What is waited for before the end, and how long.
     last: Option<(Vec<(u16, u64)>, Time)>,
     finished: bool,
+    /// What the kernel had given to this thread when the run began.
+    schedule_before: limits::Schedule,
+    at_end: Option<OwnCounts>,
+}
+
+/// What the loop counts of itself until the run is over.
+#[derive(Debug, Clone, Copy)]
+struct OwnCounts {
+    refused: u64,
+    ran_ns: u64,
+    waited_ns: u64,
+    overloads: Overloads,
+    stalls: Stalls,
 }
 
 impl Loop {
@@ -228,6 +241,8 @@ impl Loop {
             setup,
             last: None,
             finished: false,
+            schedule_before: limits::Schedule::default(),
+            at_end: None,
         }
     }
 
@@ -240,8 +255,6 @@ impl Loop {
         // without, too.
         let _ = sys_schedule::set_slice(sys_schedule::SHORTEST_SLICE_NS);
         let ticks = (!is_real_time).then(Ticks::begin);
-        let thread = limits::current_thread();
-        let before = limits::schedule_of(thread).unwrap_or_default();
         while !self.finished {
             self.take_orders();
             self.take_owners();
@@ -265,7 +278,7 @@ impl Loop {
             }
         }
         self.records.hand_over(&mut self.engine);
-        let after = limits::schedule_of(thread).unwrap_or_default();
+        let own = self.at_end.unwrap_or_else(|| self.own_counts());
         let (engine, plan) = (&mut self.engine, &self.setup.plan);
         let caught_up = self.arrivals.last();
         let (last, mut tally) =
@@ -274,12 +287,10 @@ impl Loop {
             self.setup.recorder.last_sample(at, rows);
         }
         tally.real_time = is_real_time;
-        tally.ran_ns = after.run_ns.saturating_sub(before.run_ns);
-        tally.waited_ns = after.wait_ns.saturating_sub(before.wait_ns);
-        tally.refused = self.refused;
+        (tally.ran_ns, tally.waited_ns) = (own.ran_ns, own.waited_ns);
+        (tally.refused, tally.overloads, tally.stalls) = (own.refused, own.overloads, own.stalls);
         tally.received = self.receivers.received();
         tally.shares = shares(&self.engine, self.owners.as_ref());
-        (tally.overloads, tally.stalls) = self.overload.totals(now());
         self.taps.finish();
         if let Some(remote) = self.remote {
             tally.remote = Some(remote.traffic(&self.engine));
@@ -287,6 +298,18 @@ impl Loop {
             tally.flow_starts = remote.into_starts();
         }
         tally
+    }
+
+    fn own_counts(&self) -> OwnCounts {
+        let schedule = limits::schedule_of(limits::current_thread()).unwrap_or_default();
+        let (overloads, stalls) = self.overload.totals(now());
+        OwnCounts {
+            refused: self.refused,
+            ran_ns: schedule.run_ns.saturating_sub(self.schedule_before.run_ns),
+            waited_ns: schedule.wait_ns.saturating_sub(self.schedule_before.wait_ns),
+            overloads,
+            stalls,
+        }
     }
 
     /// Hands in what has arrived, catches up with the present and sends what is due.

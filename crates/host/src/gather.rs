@@ -28,10 +28,12 @@ use crate::ending::Ending;
 use crate::folder::{Folder, FolderError};
 use crate::freeze::Freezes;
 use crate::live::ServicesEnded;
+use crate::load::WhenLate;
 use crate::node_limits::{Account, Bound};
 use crate::options::Options;
 use crate::output::Carried;
 use crate::part::results::Results;
+use crate::planned::Planned;
 use crate::recorder::Recorded;
 use crate::run::write_report;
 use crate::supervisor::Supervisor;
@@ -108,6 +110,7 @@ struct Whole {
     supervisor: Supervisor,
     echoes: Vec<(Probe, EchoResults)>,
     freezes: Freezes,
+    planned: Planned,
     limits: Vec<Account>,
     bounds: Vec<Bound>,
     services: ServicesEnded,
@@ -126,6 +129,7 @@ impl Whole {
             supervisor: Supervisor::of_part(plan, vec![false; plan.nodes.len()]),
             echoes: Vec::new(),
             freezes: Freezes::default(),
+            planned: Planned::default(),
             limits: Vec::new(),
             bounds: Vec::new(),
             services: ServicesEnded::default(),
@@ -162,6 +166,7 @@ impl Whole {
         self.echoes.extend(part.echoes.iter().cloned());
         self.limits.extend(part.limits.iter().cloned());
         self.bounds.extend(part.bounds.iter().cloned());
+        self.planned.add_all(&part.planned);
         self.freezes.times = self.freezes.times.saturating_add(part.freezes.times);
         self.freezes.lasted = self.freezes.lasted + part.freezes.lasted;
         self.recorded.lost = self.recorded.lost.saturating_add(part.recorded.lost);
@@ -205,6 +210,8 @@ impl Whole {
             echoes: &self.echoes,
             origin: results[0].origin,
             freezes: self.freezes,
+            planned: &self.planned,
+            load: WhenLate::default(),
             limits: &self.limits,
             bounds: &self.bounds,
             services: &self.services,
@@ -231,6 +238,8 @@ impl Whole {
                     recorded: &part.recorded,
                     records: part.records.as_ref(),
                     freezes: part.freezes,
+                    planned: &part.planned,
+                    load: part.load,
                     limits: &part.limits,
                     bounds: &part.bounds,
                     services: &part.services,

@@ -11,6 +11,7 @@
 //! | `measurements` | echo requests for expectations of paths |
 //! | `connections`, `answers` | clients of the control socket, and what they wait for |
 //! | `membership` | in a run over several machines: the agent, the other members, announcements |
+//! | `punctuality` | whether what was planned for a time happened then |
 //! | `end_request`, `farewell` | why the run is to end; when daemons have seen it |
 //!
 //! What happens is handed to these modules by its source: `replies` (nodes, filtered by
@@ -23,6 +24,7 @@ mod answers;
 pub(crate) mod capture;
 mod connections;
 mod context;
+mod disciplines;
 mod end_request;
 mod farewell;
 mod foreground;
@@ -38,6 +40,7 @@ mod nodes;
 mod notes;
 mod orders;
 mod programs;
+mod punctuality;
 mod refusal;
 mod replies;
 mod reply_filter;
@@ -49,7 +52,7 @@ mod state;
 mod testing;
 mod turn;
 
-pub(crate) use membership::{Members, Membership};
+pub(crate) use membership::{ClockBound, Clocks, Members, Membership};
 pub(crate) use refusal::Refusal;
 pub(crate) use services::{ReplicaState, ServiceState, ServicesEnded, Watch};
 pub(crate) use state::{Ended, Live, Setup, Threads};

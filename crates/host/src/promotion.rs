@@ -1,8 +1,9 @@
-//! The packet loop before all other work of the machine, where the user may have that (root).
+//! The packet loop and the main loop before all other work of the machine, where the user may have
+//! that (root).
 //!
-//! The right (`CAP_SYS_NICE`) is lost with the move into a user namespace, and the loop's thread
-//! begins after it. So a copy of this process stays outside, gives the thread its policy when it is
-//! there, and ends.
+//! The right (`CAP_SYS_NICE`) is lost with the move into a user namespace, and the packet loop's
+//! thread begins after it. So a copy of this process for each of the two stays outside, gives the
+//! thread its policy when it is there, and ends.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -23,16 +24,17 @@ pub(crate) struct Promotion {
 impl Promotion {
     /// To be called before the process moves into a user namespace, with one thread. `None`: this
     /// user may not have it, or the machine does not give it.
-    pub(crate) fn prepare() -> Option<Promotion> {
+    pub(crate) fn prepare(priority: Priority) -> Option<Promotion> {
         let thread = limits::current_thread();
-        schedule::set_policy(Some(thread), Policy::RealTime).ok()?;
+        let policy = priority.policy();
+        schedule::set_policy(Some(thread), policy).ok()?;
         schedule::set_policy(Some(thread), Policy::Normal).ok()?;
         let (channel, other_end) = unix::seqpacket_pair().ok()?;
         let parent = process::current();
         match namespace::fork_into(Flags::NONE).ok()? {
             Fork::Child => {
                 drop(channel);
-                process::exit_now(i32::from(serve(parent, &other_end).is_err()))
+                process::exit_now(i32::from(serve(parent, &other_end, policy).is_err()))
             }
             Fork::Parent { pid, .. } => Some(Promotion { outside: pid, channel }),
         }
@@ -58,8 +60,25 @@ impl Promotion {
     }
 }
 
+/// Which thread is served first where both have work.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Priority {
+    /// The main loop: it must not keep packets waiting.
+    Events,
+    Packets,
+}
+
+impl Priority {
+    fn policy(self) -> Policy {
+        Policy::RealTime(match self {
+            Priority::Events => 1,
+            Priority::Packets => 2,
+        })
+    }
+}
+
 /// The life of the process outside: one thread of the parent gets its policy.
-fn serve(parent: Pid, channel: &OwnedFd) -> io::Result<()> {
+fn serve(parent: Pid, channel: &OwnedFd, policy: Policy) -> io::Result<()> {
     process::set_parent_death_signal(Some(Signal::KILL))?;
     let mut number = [0; 4];
     if unix::receive(channel, &mut number)?.bytes != number.len() {
@@ -68,7 +87,7 @@ fn serve(parent: Pid, channel: &OwnedFd) -> io::Result<()> {
     let thread = Pid::from_raw(i32::from_ne_bytes(number));
     let thread = thread.filter(|thread| is_of(parent, *thread));
     let done = match thread {
-        Some(thread) => schedule::set_policy(Some(thread), Policy::RealTime),
+        Some(thread) => schedule::set_policy(Some(thread), policy),
         None => Err(io::Error::from(io::ErrorKind::InvalidInput)),
     };
     let errno = done.err().map_or(0, |error| error.raw_os_error().unwrap_or(-1));

@@ -54,7 +54,7 @@ use crate::options::{Foreground, Options};
 use crate::output::Output;
 use crate::owners::{self, Roots};
 use crate::presence::{self, Missing};
-use crate::promotion::Promotion;
+use crate::promotion::{Priority, Promotion};
 use crate::receive_queue::ReceiveQueue;
 use crate::recorder::{Recorder, Recording};
 use crate::records::{self, Records};
@@ -130,7 +130,8 @@ pub(crate) struct Prepared {
     node_set: NodeSet,
     routes: Arc<Routes>,
     records: Records,
-    promotion: Option<Promotion>,
+    /// Of the packet loop and of this thread.
+    promotions: [Option<Promotion>; 2],
     limits: Limits,
     receive_queues: Vec<ReceiveQueue>,
     senders: Vec<OfLane>,
@@ -155,7 +156,8 @@ pub(crate) fn prepare(
     let signals = signal::Reader::open(signals).map_err(step("take over signals"))?;
     // Before anything that it would inherit, and while this process is in the machine's network.
     let mut gateway = gateway::start(plan, options, folder)?;
-    let (nice, promotion, kernel) = (nice_of_programs(), Promotion::prepare(), kernel(plan));
+    let promotions = [Priority::Packets, Priority::Events].map(Promotion::prepare);
+    let (nice, kernel) = (nice_of_programs(), kernel(plan));
     let around = options.group.as_deref();
     let mut limits = Limits::prepare(plan, folder.path(), here.as_deref(), around)?;
     roots::fetch(plan, here.as_deref(), observer.as_ref())?;
@@ -199,7 +201,7 @@ pub(crate) fn prepare(
     Ok(Prepared {
         signals,
         records,
-        promotion,
+        promotions,
         notes: [namespaces.notes(), node_set.notes(), unmeasured.as_slice(), &unlimited, &notes]
             .concat(),
         senders,
@@ -389,7 +391,8 @@ impl Prepared {
     ) -> Result<Started, RunError> {
         let (membership, remote) = others.unzip();
         let of_packets = self.records.of_packets();
-        let packets = (remote, of_packets, self.promotion, (self.receive_queues, self.senders));
+        let [of_loop, promotion] = self.promotions;
+        let packets = (remote, of_packets, of_loop, (self.receive_queues, self.senders));
         let (threads, recording) =
             start_threads(plan, options, folder, &observer, &self.node_set, packets)?;
         let watch = self.replicas.map(|sockets| watch(sockets, &threads.wake)).transpose()?;
@@ -401,6 +404,7 @@ impl Prepared {
             plan: Arc::clone(plan),
             base_dir: options.base_dir.clone(),
             folder: folder.clone(),
+            late_above: options.max_lateness,
             observer,
             inits: Box::new(self.node_set),
             routes: self.routes,
@@ -413,7 +417,7 @@ impl Prepared {
             membership,
         });
         let Prepared { notes, setup, gateway, .. } = self;
-        Ok(Started { live, recording, notes, setup, gateway })
+        Ok(Started { live, recording, notes, setup, gateway, promotion })
     }
 }
 

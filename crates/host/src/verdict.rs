@@ -1,6 +1,7 @@
 //! What a run's figures mean: faithful or not and why, passed or not and why.
 
 mod bounds;
+mod clocks;
 mod doubt;
 mod evidence;
 mod expectations;
@@ -39,7 +40,8 @@ fn verdict(evidence: &Evidence<'_>, expectations: &[Expectation]) -> Verdict {
         [] => fidelity::doubts(evidence),
         hosts => {
             let lost = evidence.lost.iter().map(Lost::doubt);
-            let between = lost.chain(pairs::doubts(hosts)).map(Doubt::other);
+            let between = lost.chain(pairs::doubts(hosts));
+            let between = between.chain(clocks::doubts(evidence)).map(Doubt::other);
             between.chain(hosts.iter().flat_map(fidelity::doubts_of_part)).collect()
         }
     };
@@ -158,6 +160,7 @@ fn warnings(evidence: &Evidence<'_>) -> Vec<String> {
         warnings.extend(notes.iter().chain(&overload).map(of_host));
     }
     warnings.extend(overload(evidence).filter(|_| evidence.hosts.is_empty()));
+    warnings.extend(clocks::warnings(evidence));
     warnings.extend(services::warnings(evidence));
     warnings.extend(internet::warnings(evidence));
     for nat in evidence.tally.nats.iter().filter(|it| it.counters.ended_lost > 0) {

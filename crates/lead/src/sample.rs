@@ -1,6 +1,7 @@
 //! Machines and plans for tests.
 
 use windtunnel_cluster::protocol::{Card, Peer, PeerClock};
+use windtunnel_control::part::ClockSource;
 use windtunnel_model::{Bytes, Plan};
 
 /// A machine at 10.0.0.`last` with 8 processors and 16 GB, of which 12 are free.
@@ -28,7 +29,8 @@ pub fn card(name: &str, last: u8) -> Card {
 /// One machine has measured how far another is.
 pub fn knows(cards: &mut [Card], from: usize, to: usize, rtt_ns: u64) {
     let (agent, address) = (cards[to].agent.clone(), cards[to].address);
-    let clock = Some(PeerClock { offset_ns: 0, error_ns: rtt_ns / 2, rtt_ns });
+    let clock =
+        Some(PeerClock { by: ClockSource::Exchanges, offset_ns: 0, error_ns: rtt_ns / 2, rtt_ns });
     cards[from].peers.push(Peer { agent, address, clock });
 }
 

@@ -11,6 +11,10 @@
 //! step. The *sharp* one ages by the skew as measured, the slope between an older envelope (the
 //! anchor) and the present one; an exchange outside of it alone proves that the skew has changed,
 //! and it begins anew from the sure one.
+//!
+//! Beside these, what the machines say of their wall clocks ([`Wall`]) bounds the offset, too. That is a
+//! claim, and no measurement: it is only used for what is read, never kept in an envelope, and not at
+//! all where the measurements contradict it.
 
 use windtunnel_model::{Span, Time};
 
@@ -46,6 +50,36 @@ pub struct Clock {
     pub one_way: Span,
     /// Exchanges since the agent came or a clock stepped.
     pub exchanges: u64,
+    /// What has narrowed `error` beside the exchanges.
+    pub by: Narrowed,
+}
+
+/// What bounds the offset of two clocks beside the exchanges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Narrowed {
+    /// Nothing, or nothing closer.
+    ByNothing,
+    /// Both machines' wall clocks are kept to the true time.
+    ByWallClocks,
+    /// The operator has said how far the machines' wall clocks are apart.
+    ByStatement,
+}
+
+/// What a machine knows of its wall clock.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Wall {
+    /// Nanoseconds by which it shows more than the monotonic clock.
+    pub ahead_ns: i64,
+    /// It differs from the true time by no more than this; `None`: nothing keeps it.
+    pub error: Option<Span>,
+}
+
+/// How far the clocks of two machines can be apart by what is claimed of them.
+#[derive(Debug, Clone, Copy)]
+struct Claim {
+    at: Time,
+    bounds: Envelope,
+    by: Narrowed,
 }
 
 /// The four stamps of an exchange.
@@ -71,6 +105,7 @@ pub(crate) enum Outcome {
 #[derive(Debug, Default)]
 pub(crate) struct PeerClock {
     known: Option<Known>,
+    claim: Option<Claim>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -100,6 +135,7 @@ impl PeerClock {
     pub(crate) fn read(&self, now: Time) -> Option<Clock> {
         let known = self.known?;
         let sharp = known.sharp.aged(known.skew, nanos(now) - nanos(known.at));
+        let (sharp, by) = self.narrowed(sharp, now);
         let error = (sharp.high - sharp.low + 1) / 2;
         let rtt_min = known.least[0].min(known.least[1]);
         Some(Clock {
@@ -110,7 +146,34 @@ impl PeerClock {
             rtt_min,
             one_way: Span::from_nanos(rtt_min.as_nanos() / 2),
             exchanges: known.exchanges,
+            by,
         })
+    }
+
+    /// Takes what both machines say of their wall clocks; `apart`: the operator says that these are
+    /// no further apart than this.
+    pub(crate) fn claim(&mut self, now: Time, own: Wall, theirs: Wall, apart: Option<Span>) {
+        let kept = own.error.zip(theirs.error).map(|(own, theirs)| own + theirs);
+        let stated = apart.map(|apart| (apart, Narrowed::ByStatement));
+        let claimed = stated.or(kept.map(|error| (error, Narrowed::ByWallClocks)));
+        self.claim = claimed.map(|(error, by)| {
+            let offset = i128::from(own.ahead_ns) - i128::from(theirs.ahead_ns);
+            let error = i128::from(error.as_nanos());
+            let bounds = Envelope { low: offset - error, high: offset + error };
+            Claim { at: now, bounds, by }
+        });
+    }
+
+    /// The part of the envelope that what is claimed leaves, and by what it is narrower.
+    fn narrowed(&self, sharp: Envelope, now: Time) -> (Envelope, Narrowed) {
+        let Some(Claim { at, bounds, by }) = self.claim else {
+            return (sharp, Narrowed::ByNothing);
+        };
+        let claimed = bounds.aged(Envelope::ANY_SKEW, nanos(now) - nanos(at));
+        match sharp.meet(claimed) {
+            Some(both) if both != sharp => (both, by),
+            _ => (sharp, Narrowed::ByNothing),
+        }
     }
 
     /// Takes an exchange in.

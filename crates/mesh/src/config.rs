@@ -26,6 +26,8 @@ pub struct Config {
     pub pace: Pace,
     /// How much is kept.
     pub limits: Limits,
+    /// How far the wall clocks of all machines are apart at the most, as the operator knows.
+    pub walls_apart: Option<Span>,
 }
 
 /// How lost agents are noticed: SWIM's parameters, for round trips up to 10 ms. Each probe of an
@@ -104,6 +106,7 @@ impl Config {
             idle: Detection::idle(),
             pace: Pace::default(),
             limits: Limits::default(),
+            walls_apart: None,
         }
     }
 }

@@ -130,11 +130,11 @@ mod tests {
         drain(&mut mesh);
         let before = mesh.counters();
         let now = Time::from_nanos(1_000_000_001);
-        let garbage: [&[u8]; 5] = [&[], &[9, 1, 2], &[2], &[2, 200], &[2, 13, 0]];
+        let garbage: [&[u8]; 5] = [&[], &[9, 1, 2], &[3], &[3, 200], &[3, 13, 0]];
         for bytes in garbage {
             mesh.handle_datagram(now, address(66), bytes);
         }
-        mesh.handle_datagram(now, address(66), &vec![2; 20_000]);
+        mesh.handle_datagram(now, address(66), &vec![3; 20_000]);
         let stranger = Message::Ping { from: Sender { agent: AgentId(66), epoch: 1 }, sent: 5 };
         mesh.handle_datagram(now, address(66), &stranger.encode());
         let former = Message::Ping { from: Sender { agent: AgentId(2), epoch: 0 }, sent: 5 };

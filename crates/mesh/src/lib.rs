@@ -71,7 +71,7 @@ mod swim;
 mod timers;
 mod wire;
 
-pub use clock::Clock;
+pub use clock::{Clock, Narrowed, Wall};
 pub use config::Config;
 pub use counters::{Counters, Traffic};
 pub use event::{Ending, Event, LossCause, Refusal, Transmit};

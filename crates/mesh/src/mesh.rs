@@ -25,6 +25,7 @@ use self::probes::Probes;
 use self::runs::Runs;
 use self::search::Search;
 pub use self::views::MemberView;
+use crate::clock::Wall;
 use crate::config::Config;
 use crate::event::{Ending, Event, Transmit};
 use crate::flow::Audience;
@@ -82,6 +83,7 @@ impl Mesh {
                 timers: Timers::default(),
                 out: Out::default(),
                 swim,
+                wall: Wall::default(),
                 config,
             },
             search: Search::default(),
@@ -90,6 +92,11 @@ impl Mesh {
             life_reported: life,
             left: false,
         }
+    }
+
+    /// What this machine knows of its wall clock now.
+    pub fn set_wall(&mut self, wall: Wall) {
+        self.ctx.wall = wall;
     }
 
     /// A datagram came, as the carrier had it after it was decrypted. `from` is where an answer

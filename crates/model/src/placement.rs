@@ -34,6 +34,23 @@ impl Strategy {
     }
 }
 
+/// What of delays matters, where a run has several machines whose clocks differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum Delays {
+    /// Each way by itself.
+    #[default]
+    OneWay,
+    /// Only there and back together: an error of the clocks is taken away on the way back.
+    RoundTrips,
+}
+
+impl Delays {
+    pub(crate) fn is_one_way(&self) -> bool {
+        *self == Delays::OneWay
+    }
+}
+
 /// What is done when one of a run's machines is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]

@@ -26,7 +26,7 @@ use crate::demand::Demand;
 use crate::expect::Expectation;
 use crate::id::{Direction, Lane, LinkId, NodeId, PortId, ReservationId, RouterId, Vertex};
 use crate::lan::Lan;
-use crate::placement::{OnHostLoss, Strategy};
+use crate::placement::{Delays, OnHostLoss, Strategy};
 use crate::profile::{LinkProfile, QueueLimit};
 use crate::quantity::Packets;
 use crate::time::Span;
@@ -75,6 +75,9 @@ pub struct Plan {
     /// What is done when one of several machines is lost.
     #[serde(default, skip_serializing_if = "OnHostLoss::is_fail")]
     pub on_host_loss: OnHostLoss,
+    /// What of delays matters, where there are several machines.
+    #[serde(default, skip_serializing_if = "Delays::is_one_way")]
+    pub delays: Delays,
     /// What is recorded as evidence.
     #[serde(default, skip_serializing_if = "Recording::is_default")]
     pub record: Recording,

@@ -24,6 +24,9 @@ pub enum Request {
         /// The program, with its process group; `None`: every process of the node.
         id: Option<u64>,
         signal: i32,
+        /// Chosen by the sender, given back in [`Reply::Signalled`]; `None`: no such reply.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        token: Option<u64>,
     },
     /// Say when something listens.
     Watch {
@@ -55,6 +58,8 @@ pub enum Request {
     /// Change the kernel's routes. Sent by
     /// [`NodeSet::change_routes`](crate::NodeSet::change_routes).
     Routes(RouteEdit),
+    /// Say which queue disciplines programs have given to devices, and what these dropped.
+    Disciplines,
     /// Open a socket that asks the kernel about the node's sockets, and send it to the other end of
     /// the socket that comes along. Sent by [`NodeSet::diagnosis`](crate::NodeSet::diagnosis).
     Diagnose,
@@ -195,6 +200,8 @@ pub enum Reply {
         id: u64,
         /// Its number in the node's PID namespace.
         pid: u32,
+        /// When it ran, on the monotonic clock.
+        at_ns: u64,
     },
     /// A program could not be started.
     SpawnFailed {
@@ -217,6 +224,19 @@ pub enum Reply {
         /// As in the request.
         id: Option<u64>,
         message: String,
+    },
+    /// The disciplines that delay or drop packets beside the emulation ([`Request::Disciplines`]), a
+    /// few words each.
+    Disciplines {
+        /// Such as `netem at eth0 (12 packets dropped, 3 waiting)`.
+        found: Vec<String>,
+    },
+    /// A signal with a token has been sent, or failed to be.
+    Signalled {
+        /// As in the request.
+        token: u64,
+        /// When all processes had it, on the monotonic clock.
+        at_ns: u64,
     },
     /// Packets of the queue cannot be delivered ([`Request::Receive`]).
     ReceiveFailed {
@@ -364,11 +384,12 @@ mod tests {
         let requests = [
             Request::Continue,
             spawn("\u{1f300} \"quoted\"\n"),
-            Request::Signal { id: None, signal: 9 },
+            Request::Signal { id: None, signal: 9, token: Some(3) },
             Request::Watch { token: 1, what: Listener::Unix("/run/a b".into()) },
             Request::Unwatch { token: 1 },
             Request::EndEcho { token: 1 },
             Request::Diagnose,
+            Request::Disciplines,
             Request::Probe {
                 token: 5,
                 what: Probe {
@@ -403,6 +424,8 @@ mod tests {
             Reply::Ready { notes: vec!["no /sys".into()] },
             Reply::Failed(failure),
             Reply::Exited { id: 1, status: ExitStatus::Signal(9) },
+            Reply::Signalled { token: 3, at_ns: 9 },
+            Reply::Disciplines { found: vec!["netem at eth0".into()] },
             Reply::Probed { token: 5, failure: Some("refused".into()) },
             Reply::EchoDone {
                 token: 2,

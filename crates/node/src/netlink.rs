@@ -2,6 +2,7 @@
 //!
 //! Requests are collected and sent many at a time: one system call for up to [`BATCH`] of them.
 
+pub(crate) mod disciplines;
 mod message;
 mod number;
 pub(crate) mod request;

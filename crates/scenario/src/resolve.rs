@@ -129,6 +129,7 @@ fn empty_plan(draft: &Draft, source: &Source<'_>) -> Plan {
         model: draft.model.settled,
         placement: draft.machines.strategy(),
         on_host_loss: draft.machines.on_host_loss(),
+        delays: draft.machines.delays(),
         record: Recording::default(),
         reservations: Vec::new(),
         services: Vec::new(),

@@ -7,7 +7,7 @@ mod common;
 
 use common::load_text;
 use windtunnel_model::demand::Demand;
-use windtunnel_model::placement::{OnHostLoss, Strategy};
+use windtunnel_model::placement::{Delays, OnHostLoss, Strategy};
 use windtunnel_model::plan::{NetworkModel, Sharing};
 use windtunnel_model::{Bytes, Plan};
 use windtunnel_scenario::plan_hash;
@@ -55,10 +55,18 @@ fn a_file_says_how_nodes_are_put_on_machines_and_what_a_loss_means() {
 }
 
 #[test]
+fn a_file_says_whether_delays_one_way_or_only_round_trips_have_to_be_right() {
+    let of = |head: &str| plan("machines-test", &format!("{head}{PAIR}")).delays;
+    assert_eq!(of(""), Delays::OneWay);
+    assert_eq!(of("delays: one-way\n"), Delays::OneWay);
+    assert_eq!(of("delays: round-trips\n"), Delays::RoundTrips);
+}
+
+#[test]
 fn absent_keys_leave_the_plan_and_its_hash_as_they_were() {
     let plain = plan("test", PAIR);
     let json = serde_json::to_string(&plain).unwrap();
-    for key in ["placement", "on_host_loss", "pin", "demand"] {
+    for key in ["placement", "on_host_loss", "delays", "pin", "demand"] {
         assert!(!json.contains(key), "{key} in {json}");
     }
     assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plain);

@@ -1,5 +1,5 @@
 //! Clocks, in nanoseconds. Source: clock_gettime(2), clock_nanosleep(2),
-//! PR_SET_TIMERSLACK(2const), clock_getcpuclockid(3), getrusage(2).
+//! PR_SET_TIMERSLACK(2const), adjtimex(2), clock_getcpuclockid(3), getrusage(2).
 
 use std::io;
 use std::num::NonZeroU64;
@@ -18,6 +18,43 @@ pub fn monotonic_ns() -> u64 {
 /// Nanoseconds of `CLOCK_REALTIME`: since 1970, as far as the machine knows.
 pub fn realtime_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::Realtime))
+}
+
+/// How the real-time clock stands to the monotonic one, and how well it is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WallClock {
+    /// Nanoseconds by which it shows more.
+    pub ahead_ns: i64,
+    /// It differs from the true time by no more than this, in nanoseconds, as the kernel was told by
+    /// the program that keeps it (NTP, PTP), with what it may have drifted since; `None`: nothing
+    /// keeps it.
+    pub error_ns: Option<u64>,
+}
+
+/// The real-time clock: adjtimex(2).
+#[must_use]
+pub fn wall_clock() -> WallClock {
+    let before = monotonic_ns();
+    let real = realtime_ns();
+    let after = monotonic_ns();
+    // It was read at some time between the two.
+    let monotonic = before.midpoint(after);
+    let read_ns = (after - before).div_ceil(2);
+    let ahead = i128::from(real) - i128::from(monotonic);
+    let ahead_ns = i64::try_from(ahead).unwrap_or(i64::MAX);
+    WallClock { ahead_ns, error_ns: kept_within_ns().map(|error| error.saturating_add(read_ns)) }
+}
+
+/// The kernel's bound of the error of the real-time clock.
+fn kept_within_ns() -> Option<u64> {
+    // SAFETY: the structure consists of numbers; no mode is set, so nothing is changed.
+    let mut state: libc::timex = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is to a live value.
+    let returned = unsafe { libc::adjtimex(&raw mut state) };
+    let is_kept =
+        returned >= 0 && returned != libc::TIME_ERROR && state.status & libc::STA_UNSYNC == 0;
+    let error_us = u64::try_from(state.maxerror).ok()?;
+    is_kept.then(|| error_us.saturating_mul(1_000))
 }
 
 /// A moment in the calendar of the machine's time zone.
@@ -124,6 +161,14 @@ pub fn set_timer_slack(slack_ns: NonZeroU64) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_wall_clock_is_ahead_by_the_difference_of_both_clocks() {
+        let wall = wall_clock();
+        let ahead = i128::from(realtime_ns()) - i128::from(monotonic_ns());
+        // Both were read within a second, also on a busy machine.
+        assert!((ahead - i128::from(wall.ahead_ns)).abs() < 1_000_000_000, "{wall:?} {ahead}");
+    }
 
     #[test]
     fn a_moment_has_the_date_and_time_of_the_machines_time_zone() {

@@ -48,21 +48,22 @@ fn set_attributes(thread: Option<Pid>, attributes: &Attributes) -> io::Result<()
 pub enum Policy {
     /// By nice values.
     Normal,
-    /// Before all threads that are not real-time (`SCHED_RR`, the lowest priority).
-    RealTime,
+    /// Before all threads that are not real-time, and those of a lower priority (`SCHED_RR`, 1 to
+    /// 99).
+    RealTime(u32),
 }
 
-/// Sets the policy of a thread, of the calling one for `None`; what it starts inherits it. The nice
-/// value stays.
+/// Sets the policy of a thread, of the calling one for `None`. What it starts inherits a normal
+/// policy, and is normal where this one is real-time. The nice value stays.
 ///
 /// # Errors
 /// `EPERM` for [`Policy::RealTime`] without `CAP_SYS_NICE` in the initial user namespace or room in
-/// `RLIMIT_RTPRIO`; `ESRCH`.
+/// `RLIMIT_RTPRIO`; `EINVAL` for a priority that there is not; `ESRCH`.
 pub fn set_policy(thread: Option<Pid>, policy: Policy) -> io::Result<()> {
     let mut attributes = attributes(thread)?;
-    (attributes.policy, attributes.priority) = match policy {
-        Policy::Normal => (libc::SCHED_OTHER.cast_unsigned(), 0),
-        Policy::RealTime => (libc::SCHED_RR.cast_unsigned(), 1),
+    (attributes.policy, attributes.priority, attributes.flags) = match policy {
+        Policy::Normal => (libc::SCHED_OTHER.cast_unsigned(), 0, 0),
+        Policy::RealTime(priority) => (libc::SCHED_RR.cast_unsigned(), priority, RESET_ON_FORK),
     };
     set_attributes(thread, &attributes)
 }
@@ -99,6 +100,8 @@ struct Attributes {
 }
 
 const ATTRIBUTES_BYTES: u32 = 48;
+/// `SCHED_FLAG_RESET_ON_FORK` of include/uapi/linux/sched.h.
+const RESET_ON_FORK: u64 = 1;
 
 #[cfg(test)]
 mod tests {
@@ -110,11 +113,16 @@ mod tests {
     }
 
     #[test]
-    fn a_real_time_thread_becomes_normal_again() {
+    fn a_real_time_thread_becomes_normal_again_and_starts_normal_ones() {
         let both = || {
             // Where that is refused it stays as it is.
-            let refused = set_policy(None, Policy::RealTime).err();
+            let refused = set_policy(None, Policy::RealTime(2)).err();
             let during = attributes(None)?;
+            let started = std::thread::spawn(|| attributes(None)).join().unwrap()?;
+            assert_eq!(started.policy, libc::SCHED_OTHER.cast_unsigned());
+            if refused.is_none() {
+                assert_eq!(during.priority, 2);
+            }
             set_policy(None, Policy::Normal)?;
             let after = attributes(None)?;
             let expected = if refused.is_some() { libc::SCHED_OTHER } else { libc::SCHED_RR };

@@ -2,6 +2,7 @@
 
 mod limits;
 mod machine;
+mod planned;
 mod received;
 mod records;
 mod services;
@@ -14,7 +15,8 @@ use windtunnel_model::LinkProfile;
 
 use crate::lateness;
 pub use limits::{NodeBound, NodeLimit};
-pub use machine::{FlowStarts, Host, LostHost, Machine, Peer};
+pub use machine::{FlowStarts, Host, LostHost, Machine, Peer, PeerClock};
+pub use planned::{LateEvent, Planned};
 pub use received::NodeReceived;
 pub use records::{RecordLayer, Records};
 pub use services::{FailOverReport, ReplicaReport, ReplicasWatched, ServiceReport};
@@ -55,6 +57,9 @@ pub struct Report {
     pub lost: Vec<LostHost>,
     /// Lateness over all packets delivered to nodes.
     pub lateness: lateness::Summary,
+    /// What was planned for times of the run.
+    #[serde(default)]
+    pub planned: Planned,
     /// What the machine did meanwhile.
     pub machine: Machine,
     /// Each machine, of a run over several; `machine` has the sums then.

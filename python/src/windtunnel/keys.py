@@ -699,6 +699,7 @@ Probability = str
 Amount = Union[Probability, int]
 CommonAccount = Literal["invoker", "root"]
 Count = Union[CountBounds, int]
+Delays = Literal["one-way", "round-trips"]
 DisciplineName = Literal["drop-tail", "drop-head", "codel", "red", "pie", "pi2", "fq-codel", "fair", "wf2q"]
 Discipline = Union[DisciplineForm, DisciplineName]
 PlainRate = str
@@ -1279,6 +1280,8 @@ class NetworkKeys(TypedDict, total=False):
     10.0.0.0/16 and fd00::/64."""
     allow_unreachable: bool
     """Accept nodes that cannot reach each other; default false."""
+    delays: Delays
+    """Where a run has several machines: what of delays has to be right; default one-way."""
     duration: Time
     """How long the run lasts at the most; default: until every program except daemons has
     exited."""

@@ -4,6 +4,7 @@
 //! pager) never holds up the run: what does not fit into its channel is not shown, and counted. The
 //! thread starts when the network is up, because setting it up needs a process with one thread.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,6 +22,7 @@ use windtunnel_trace::event::{Event, EventKind};
 
 use crate::progress::{Progress, Unit};
 use crate::render::overload::Overloads;
+use crate::render::text::shown;
 use crate::render::{event, paint, quantity};
 
 /// Which output is shown, and where.
@@ -28,6 +30,8 @@ use crate::render::{event, paint, quantity};
 pub(crate) struct Display {
     /// Whether anything is shown at all.
     pub(crate) quiet: bool,
+    /// Whether lines of programs are written as they are.
+    pub(crate) raw: bool,
     /// Whether lines of programs go to standard error, because standard output is for JSON.
     pub(crate) lines_are_talk: bool,
     /// Whether lines may be coloured.
@@ -136,7 +140,8 @@ impl Face {
         } else {
             self.manner.line_colours
         };
-        let text = prefixed(source, self.width, node, line, colours);
+        let line = if self.manner.raw { Cow::Borrowed(line) } else { shown(line) };
+        let text = prefixed(source, self.width, node, &line, colours);
         if self.manner.lines_are_talk { Line::Talk(text) } else { Line::Data(text) }
     }
 
@@ -300,6 +305,24 @@ mod tests {
     fn lines_are_behind_their_node_and_line_up() {
         assert_eq!(prefixed("web", 8, 0, "hello", false), "web      | hello");
         assert_eq!(prefixed("client-1", 8, 1, "", false), "client-1 | ");
+    }
+
+    #[test]
+    fn a_program_cannot_leave_its_line_unless_that_is_asked_for() {
+        let plan = Plan::default();
+        let manner = Display {
+            quiet: false,
+            raw: false,
+            lines_are_talk: false,
+            line_colours: false,
+            talk_colours: false,
+        };
+        let forged = "\rFAITHFUL, PASSED\u{1b}[K";
+        let text = |manner| match Face::new(&plan, manner).output("a", 0, forged) {
+            Line::Data(text) | Line::Talk(text) | Line::Progress(text) => text,
+        };
+        assert_eq!(text(manner), "a | \\rFAITHFUL, PASSED\\u{1b}[K");
+        assert_eq!(text(Display { raw: true, ..manner }), format!("a | {forged}"));
     }
 
     #[test]

@@ -149,7 +149,7 @@ mod tests {
     use windtunnel_model::profile::{Jitter, Loss};
     use windtunnel_model::{LinkProfile, Span};
     use windtunnel_trace::lateness::Summary;
-    use windtunnel_trace::report::{Achieved, Link, Machine, Phase, Verdict};
+    use windtunnel_trace::report::{Achieved, Link, Machine, Phase, Planned, Verdict};
 
     use super::*;
 
@@ -180,6 +180,7 @@ mod tests {
             attempts: Vec::new(),
             lost: Vec::new(),
             lateness: Summary::default(),
+            planned: Planned::default(),
             machine: Machine::default(),
             programs: Vec::new(),
             limits: Vec::new(),

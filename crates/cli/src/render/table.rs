@@ -2,6 +2,8 @@
 
 use unicode_width::UnicodeWidthStr;
 
+use crate::render::text;
+
 /// On which side a column is flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Align {
@@ -67,14 +69,10 @@ const GAP: &str = "  ";
 
 /// Control characters are shown escaped.
 pub(crate) fn printable(cell: String) -> String {
-    if !cell.chars().any(char::is_control) {
+    if !cell.chars().any(text::is_active) {
         return cell;
     }
-    let mut text = String::new();
-    for c in cell.chars() {
-        if c.is_control() { text.extend(c.escape_default()) } else { text.push(c) }
-    }
-    text
+    text::escaped(&cell, text::is_active)
 }
 
 #[cfg(test)]

@@ -49,6 +49,11 @@ pub(crate) struct Arguments {
     /// Words that distinguish machines, with commas: `ssd,rack=7`
     #[arg(long, value_name = "LABEL", env = "WINDTUNNEL_LABELS", value_delimiter = ',')]
     labels: Vec<String>,
+    /// How far the real-time clocks of all machines of the cluster are apart at the most, if that is
+    /// known from elsewhere (PTP, GPS): delays one way can be no more wrong than that. Without it, what
+    /// each kernel says of its clock is used where NTP or PTP keeps it
+    #[arg(long, value_name = "TIME", env = "WINDTUNNEL_CLOCK_OFFSETS")]
+    clock_offsets: Option<Span>,
     /// Processors to announce to others, instead of all that this process may use
     #[arg(long, value_name = "N", env = "WINDTUNNEL_CPUS", value_parser = clap::value_parser!(u32).range(1..))]
     cpus: Option<u32>,
@@ -106,6 +111,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         cpus: arguments.cpus.or(slurm.cpus),
         memory: arguments.memory.or(slurm.memory),
         uplink: arguments.uplink,
+        clock_offsets: arguments.clock_offsets,
         key,
         worker: Some(worker(&arguments.key, group.as_ref())?),
         limits: Limits {

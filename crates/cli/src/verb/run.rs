@@ -162,6 +162,10 @@ pub(crate) struct Showing {
     /// Show the verdict only
     #[arg(long, env = "WINDTUNNEL_QUIET", value_parser = FalseyValueParser::new())]
     quiet: bool,
+    /// Write lines of programs as they are: control characters in them, which are shown as `\r` or
+    /// `\u{1b}` otherwise, move the cursor and change what stands on the terminal
+    #[arg(long, env = "WINDTUNNEL_RAW", value_parser = FalseyValueParser::new())]
+    raw: bool,
     #[command(flatten)]
     format: Format,
 }
@@ -350,6 +354,7 @@ impl Showing {
     pub(crate) fn manner(&self) -> Display {
         Display {
             quiet: self.quiet,
+            raw: self.raw,
             lines_are_talk: self.format.json,
             line_colours: output::data_colours(),
             talk_colours: output::talk_colours(),

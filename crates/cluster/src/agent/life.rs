@@ -6,11 +6,12 @@ use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
-use windtunnel_mesh::{AgentId, Config, Ending, Event, Mesh};
-use windtunnel_model::Bytes;
+use windtunnel_mesh::{AgentId, Config, Ending, Event, Mesh, Wall};
+use windtunnel_model::{Bytes, Span, Time};
+use windtunnel_sys::clock::{self, WallClock};
 
 use super::refusals::{More, Refusals};
-use super::runs::Runs;
+use super::runs::{Runs, source_of};
 use super::{Agent, AgentNotice, answer, exec, now, watch};
 use crate::carrier::{Carrier, CarrierEvent};
 use crate::machine;
@@ -24,6 +25,8 @@ pub(super) struct Life {
     card: Card,
     shares_all_memory: bool,
     runs: Runs,
+    /// When the wall clock was last looked at.
+    wall_seen: Time,
     events: UnboundedSender<CarrierEvent>,
     /// Only clients that watch a run still need it.
     is_released: bool,
@@ -42,6 +45,7 @@ impl Life {
         let id = AgentId(random());
         let mut config = Config::new(id, epoch(), advertise);
         config.mtu = MESH_MTU;
+        config.walls_apart = agent.clock_offsets;
         let mesh = Mesh::new(config, random(), now());
         let (memory, memory_free) = machine::memory();
         let card = Card {
@@ -72,6 +76,7 @@ impl Life {
             carrier,
             card,
             shares_all_memory,
+            wall_seen: Time::ZERO,
             runs,
             events,
             is_released: false,
@@ -92,6 +97,7 @@ impl Life {
             if self.is_released && !self.runs.are_watched() {
                 break Ok(());
             }
+            self.look_at_wall();
             self.runs.send_clocks(now(), &self.mesh);
             self.runs.send_leavers(now());
             self.runs.report_unconfirmed(now(), &self.mesh);
@@ -231,6 +237,15 @@ impl Life {
         self.mesh.agents().map(|life| life.address).collect()
     }
 
+    /// Looks at the wall clock, which another program may set.
+    fn look_at_wall(&mut self) {
+        let time = now();
+        if time.since(self.wall_seen) >= WALL_EVERY {
+            self.wall_seen = time;
+            self.mesh.set_wall(wall());
+        }
+    }
+
     /// The agent and its machine as they are now.
     fn card(&self) -> Card {
         let (_, free) = machine::memory();
@@ -239,6 +254,7 @@ impl Life {
             agent: life.agent.to_string(),
             address: life.address,
             clock: self.mesh.clock(life.agent, time).map(|clock| PeerClock {
+                by: source_of(clock.by),
                 offset_ns: clock.offset,
                 error_ns: clock.error.as_nanos(),
                 rtt_ns: clock.rtt_min.as_nanos(),
@@ -252,6 +268,15 @@ impl Life {
             ..self.card.clone()
         }
     }
+}
+
+/// A wall clock that is stepped is known to be so this soon.
+const WALL_EVERY: Span = Span::from_millis(200);
+
+/// What the machine's kernel says of its wall clock.
+fn wall() -> Wall {
+    let WallClock { ahead_ns, error_ns } = clock::wall_clock();
+    Wall { ahead_ns, error: error_ns.map(Span::from_nanos) }
 }
 
 /// Greater with each start of an agent on a machine.

@@ -13,8 +13,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use tokio::sync::mpsc::UnboundedSender;
-use windtunnel_control::part::{FromPart, ToPart};
-use windtunnel_mesh::{AgentId, Mesh, Part, RunId};
+use windtunnel_control::part::{ClockSource, FromPart, MemberClock, ToPart};
+use windtunnel_mesh::{AgentId, Mesh, Narrowed, Part, RunId};
 use windtunnel_model::{Bytes, Span, Time};
 
 use super::Agent;
@@ -168,11 +168,14 @@ impl Runs {
         }
         self.clocks_sent = time;
         for run in self.all.values().filter(|run| run.part.is_some()) {
-            let ahead =
-                |(member, agent): (u16, &AgentId)| Some((member, mesh.clock(*agent, time)?.offset));
-            let ahead_ns: Vec<_> = (0..).zip(&run.agents).filter_map(ahead).collect();
-            if !ahead_ns.is_empty() {
-                run.order(ToPart::Clocks { ahead_ns });
+            let clock = |(member, agent): (u16, &AgentId)| {
+                let clock = mesh.clock(*agent, time)?;
+                let (ahead_ns, error_ns) = (clock.offset, clock.error.as_nanos());
+                Some(MemberClock { member, ahead_ns, error_ns, by: source_of(clock.by) })
+            };
+            let clocks: Vec<_> = (0..).zip(&run.agents).filter_map(clock).collect();
+            if !clocks.is_empty() {
+                run.order(ToPart::Clocks { clocks });
             }
         }
     }
@@ -229,6 +232,15 @@ fn remove(folder: &Path) -> Result<(), String> {
 /// Why a part ends on the smaller side of a cut network.
 const LOST_ITSELF: &str = "this machine is cut off from most of the run";
 const UNCONFIRMED: Span = Span::from_secs(1);
+/// By what another agent's clock is known.
+pub(super) fn source_of(by: Narrowed) -> ClockSource {
+    match by {
+        Narrowed::ByNothing => ClockSource::Exchanges,
+        Narrowed::ByWallClocks => ClockSource::Synchronised,
+        Narrowed::ByStatement => ClockSource::Stated,
+    }
+}
+
 /// How often parts receive clocks: with 100 ppm of drift, 25 µs go unnoticed.
 const CLOCKS: Span = Span::from_millis(250);
 /// The time that parts have to end with the agent before their folders go.

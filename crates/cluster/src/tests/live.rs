@@ -33,6 +33,7 @@ impl Live {
         change: impl FnOnce(&mut Agent),
     ) -> Live {
         let mut agent = Agent {
+            clock_offsets: None,
             listen: ([127, 0, 0, 1], 0).into(),
             advertise: None,
             join: join.iter().map(ToString::to_string).collect(),

@@ -25,8 +25,8 @@ impl Validate for ToPart {
             }),
             ToPart::Lost { why, .. } => ensure_short("a reason", why),
             ToPart::Left { .. } => Ok(()),
-            ToPart::Clocks { ahead_ns } => ensure(ahead_ns.len() <= MEMBERS_MAX, || {
-                format!("the clocks of {} members", ahead_ns.len())
+            ToPart::Clocks { clocks } => ensure(clocks.len() <= MEMBERS_MAX, || {
+                format!("the clocks of {} members", clocks.len())
             }),
             ToPart::Stop(why) => why.validate(),
         }

@@ -10,7 +10,6 @@ use windtunnel_sys::poll::Event as Wake;
 use super::message::Note;
 use super::sampler::Sampler;
 use super::schedule::Schedule;
-use crate::clock::now;
 
 /// Lets the engine and the schedule catch up to `to`, each change at its own instant.
 pub(super) fn advance(
@@ -26,7 +25,7 @@ pub(super) fn advance(
         let at = intended.max(engine.now());
         engine.handle_timeout(at);
         apply(engine, sampler, at, &action);
-        let _ = notes.send(Note::Applied { cause, intended, at: now() });
+        let _ = notes.send(Note::Applied { cause, intended, at });
         let _ = notify.raise();
     }
     engine.handle_timeout(to);

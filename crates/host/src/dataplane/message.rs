@@ -23,7 +23,7 @@ pub(crate) enum Note {
         cause: Cause,
         /// When it was to happen.
         intended: Time,
-        /// When it did.
+        /// When it did, in the time of the engine: packets before were treated as before.
         at: Time,
     },
     /// The loop has fallen behind, so far.
@@ -100,7 +100,9 @@ pub(crate) enum Order {
     /// Record these packets from now on, instead of what was recorded before (`None`: none), and
     /// say when no others are left any more.
     Record { settings: Option<Box<RecordSettings>>, done: Sender<()> },
-    /// The run is over: send nothing more to other machines.
+    /// The run is over: what is late or lost from now on is not its own.
+    End,
+    /// Send nothing more to other machines.
     Close,
     /// Stop and hand in the results.
     Finish {

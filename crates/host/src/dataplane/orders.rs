@@ -4,6 +4,7 @@ use std::sync::mpsc::TryRecvError;
 
 use windtunnel_engine::{Engine, RecordSettings};
 use windtunnel_model::Time;
+use windtunnel_sys::limits;
 
 use super::change::{advance, apply};
 use super::message::{Note, Order};
@@ -58,6 +59,7 @@ impl Loop {
                 }
                 Ok(Order::Receive(queue)) => self.receivers.add(*queue),
                 Ok(Order::EndCapture(id)) => self.taps.end(id),
+                Ok(Order::End) => self.end(),
                 Ok(Order::Close) => self.close(),
                 Ok(Order::Finish { await_datagrams }) => {
                     self.last = Some((await_datagrams, now() + SETTLE));
@@ -104,6 +106,16 @@ impl Loop {
         self.records.hand_over(&mut self.engine);
     }
 
+    /// The run is over, and programs are about to be ended: what the machine does not keep up with
+    /// while thousands of connections are torn down at once says nothing of the run.
+    fn end(&mut self) {
+        let at = self.arrivals.not_before(now());
+        self.catch_up(at);
+        let drops = kernel_drops(&self.socket);
+        self.sampler.end(at, drops, &self.engine);
+        self.at_end.get_or_insert(self.own_counts());
+    }
+
     /// From now on nothing goes to other machines.
     fn close(&mut self) {
         let sent = self.remote.as_mut().map(|remote| remote.close(now()));
@@ -129,6 +141,7 @@ impl Loop {
         let _ = kernel_drops(&self.socket);
         self.sampler.begin(origin);
         self.refused = 0;
+        self.schedule_before = limits::schedule_of(limits::current_thread()).unwrap_or_default();
         self.receivers.reset();
         self.overload.begin(origin);
     }

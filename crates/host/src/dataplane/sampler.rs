@@ -2,7 +2,7 @@
 
 mod lane;
 
-use windtunnel_engine::Engine;
+use windtunnel_engine::{DropReason, Engine, LostReports};
 use windtunnel_model::expect::Claim;
 use windtunnel_model::{Lane, Plan, PortId, RouterId, Span, Time};
 use windtunnel_trace::lateness::Lateness;
@@ -30,6 +30,17 @@ pub(super) struct Sampler {
     meter: Meter,
     /// Phases of all directions.
     phases: usize,
+    /// What the engine had lost when the run was over.
+    at_end: Option<Lost>,
+}
+
+/// What was lost outside of the model.
+#[derive(Debug, Clone)]
+struct Lost {
+    truncated: u64,
+    reports: LostReports,
+    /// By lane: packets for which there was no memory.
+    memory: Vec<u64>,
 }
 
 impl Sampler {
@@ -59,6 +70,7 @@ impl Sampler {
             truncated: 0,
             meter: Meter::new(plan),
             phases: 0,
+            at_end: None,
         }
     }
 
@@ -80,6 +92,32 @@ impl Sampler {
         self.next = origin + INTERVAL;
     }
 
+    /// The run is over `at` a time. What is counted goes on; what is late or lost does not.
+    /// `kernel_drops` as in [`Sampler::sample`].
+    pub(super) fn end(&mut self, at: Time, kernel_drops: u64, engine: &Engine) {
+        if self.at_end.is_some() {
+            return;
+        }
+        self.note_drops(Time::from_nanos(at.since(self.origin()).as_nanos()), kernel_drops);
+        self.at_end = Some(self.lost(engine));
+    }
+
+    fn lost(&self, engine: &Engine) -> Lost {
+        let memory = |lane| engine.lane(Lane::from_index(lane)).dropped[DropReason::Memory];
+        Lost {
+            // What is too long for the engine is as lost as what is too long for the ring.
+            truncated: self.truncated + engine.refused_frames(),
+            reports: engine.lost_reports(),
+            memory: (0..self.lanes.len()).map(memory).collect(),
+        }
+    }
+
+    fn note_drops(&mut self, at: Time, drops: u64) {
+        if drops > 0 && self.at_end.is_none() {
+            self.kernel_drops.push((at, drops));
+        }
+    }
+
     /// When the next sample is due.
     pub(super) fn next(&self) -> Option<Time> {
         self.origin.map(|_| self.next)
@@ -92,6 +130,9 @@ impl Sampler {
     /// A packet intended for `intended` was given to the kernel at `sent`.
     pub(super) fn departed(&mut self, lane: Lane, intended: Time, sent: Time) {
         let lateness = sent.since(intended);
+        if self.at_end.is_some() {
+            return;
+        }
         self.departures.record(lateness);
         self.handed_off(lane, lateness);
     }
@@ -119,6 +160,9 @@ impl Sampler {
     }
 
     fn handed_off(&mut self, lane: Lane, lateness: Span) {
+        if self.at_end.is_some() {
+            return;
+        }
         let lane = &mut self.lanes[lane.index()];
         lane.lateness.record(lateness);
         lane.lateness_max = lane.lateness_max.max(lateness);
@@ -142,9 +186,7 @@ impl Sampler {
     }
 
     fn take(&mut self, at: Time, engine: &mut Engine, drops: u64) -> (Time, Vec<Row>) {
-        if drops > 0 {
-            self.kernel_drops.push((at, drops));
-        }
+        self.note_drops(at, drops);
         let mut worst: Option<LateInterval> = None;
         let mut rows = Vec::with_capacity(self.lanes.len());
         for (index, sampler) in self.lanes.iter_mut().enumerate() {
@@ -202,8 +244,11 @@ impl Sampler {
         });
         let late = self.departures.later_than(self.late_above);
         let end = last.as_ref().map_or(Time::ZERO, |(at, _)| *at);
-        let lanes = self.lanes.into_iter().enumerate();
-        let lanes = lanes.map(|(index, lane)| lane.finish(Lane::from_index(index), end, engine));
+        let lost = self.at_end.take().unwrap_or_else(|| self.lost(engine));
+        let lanes = self.lanes.into_iter().zip(lost.memory).enumerate();
+        let lanes = lanes.map(|(index, (lane, no_memory))| {
+            lane.finish(Lane::from_index(index), end, no_memory, engine)
+        });
         let routers = (0..plan.routers.len()).map(RouterId::from_index);
         let tally = Tally {
             lanes: lanes.collect(),
@@ -215,9 +260,8 @@ impl Sampler {
             late,
             late_intervals: self.late_intervals,
             kernel_drops: self.kernel_drops,
-            // What is too long for the engine is as lost as what is too long for the ring.
-            truncated: self.truncated + engine.refused_frames(),
-            lost_reports: engine.lost_reports(),
+            truncated: lost.truncated,
+            lost_reports: lost.reports,
             ..Tally::default()
         };
         (last, tally)

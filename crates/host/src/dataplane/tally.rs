@@ -86,6 +86,9 @@ pub(crate) struct LaneResult {
     pub lateness: Lateness,
     /// The ends of the first and the last interval in which packets were late.
     pub late: Option<(Time, Time)>,
+    /// Packets for which there was no memory before the run was over.
+    #[serde(default)]
+    pub no_memory: u64,
     /// The times between changes of its properties, where there were any.
     pub phases: Vec<LanePhase>,
     /// All samples, where an expectation needs them.

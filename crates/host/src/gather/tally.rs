@@ -56,9 +56,11 @@ fn lane_of(tallies: &[&Tally], lane: usize) -> LaneResult {
     let mut late: Option<(Time, Time)> = None;
     let mut samples = ByInterval::new();
     let mut wanted = false;
+    let mut no_memory = 0_u64;
     for part in tallies.iter().filter_map(|tally| tally.lanes.get(lane)) {
         counters.add(&part.counters);
         lateness.add(&part.lateness);
+        no_memory = no_memory.saturating_add(part.no_memory);
         late = late.into_iter().chain(part.late).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
         wanted |= part.series.is_some();
         for sample in part.series.iter().flat_map(|series| &series.0) {
@@ -71,7 +73,8 @@ fn lane_of(tallies: &[&Tally], lane: usize) -> LaneResult {
     let series = samples.into_values().map(|(_, sample)| sample).collect();
     let parts = tallies.iter().filter_map(|tally| tally.lanes.get(lane));
     let phases = phase::merge(parts.map(|part| part.phases.as_slice()));
-    LaneResult { counters, lateness, late, phases, series: wanted.then_some(Series(series)) }
+    let series = wanted.then_some(Series(series));
+    LaneResult { counters, lateness, late, no_memory, phases, series }
 }
 
 fn add_sample(all: &mut Sample, one: &Sample) {

@@ -269,6 +269,70 @@ fn an_overload_is_reported_for_the_machine_that_had_it() {
     assert_eq!(verdict.warnings, ["host m1: a limit could not be raised"]);
 }
 
+/// Two machines that exchange packets and know each other's clocks as well as that.
+fn with_clocks(bench: &Bench, errors_us: [Option<u64>; 2]) {
+    for (member, error) in (0..).zip(errors_us) {
+        let other = 1 - member;
+        bench.leave(member, |results| {
+            let way = json!({"datagrams": 5, "packets": 5, "bytes": 500, "datagrams_before": 0});
+            results["tally"]["peers"] = json!([{
+                "member": other, "sent": way, "received": way, "overtaken": 0, "silences": [],
+            }]);
+            let error = error.map(|us| format!("{us}us"));
+            let bound = json!({"ahead_ns": 10_100_000, "error": error, "by": "exchanges"});
+            let known = error.is_some().then(|| json!([[other, bound]]));
+            results["clocks"] = known.unwrap_or(json!([]));
+        });
+    }
+}
+
+#[test]
+fn machines_that_know_each_others_clocks_less_well_than_the_bound_are_doubted() {
+    let bench = Bench::new();
+    // As over +20 ms one way and 0 back: half of that is not known.
+    with_clocks(&bench, [Some(300), Some(10_580)]);
+    let report = bench.gather().unwrap();
+    let doubt = "delays one way between host m0 and host m1 may be wrong by 10.5ms, too long one \
+                 way and too short the other: so well their clocks are known, by the fastest messages \
+                 each way (round trips are right; `delays: round-trips` if only these matter)";
+    assert_eq!(report.verdict.unfaithful, [doubt]);
+    assert!(!report.verdict.disturbed, "another attempt finds the same clocks");
+    let clock = report.hosts[1].peers[0].clock.as_ref().unwrap();
+    assert_eq!(
+        (clock.ahead_ns, clock.error_ns, clock.by.as_str()),
+        (10_100_000, 10_580_000, "exchanges")
+    );
+}
+
+#[test]
+fn clocks_within_the_bound_are_no_doubt_and_unknown_ones_are() {
+    for (errors, is_faithful) in [
+        ([Some(1_000), Some(999)], true),
+        ([Some(1_001), Some(0)], false),
+        ([Some(5), None], false),
+    ] {
+        let bench = Bench::new();
+        with_clocks(&bench, errors);
+        let verdict = bench.gather().unwrap().verdict;
+        assert_eq!(verdict.faithful, is_faithful, "{errors:?}: {:?}", verdict.unfaithful);
+        assert!(verdict.warnings.is_empty());
+    }
+}
+
+#[test]
+fn where_only_round_trips_matter_clocks_are_a_warning() {
+    let mut bench = Bench::new();
+    bench.plan = plan(&format!("{FILE}delays: round-trips\n"));
+    with_clocks(&bench, [Some(300), Some(10_580)]);
+    let verdict = bench.gather().unwrap().verdict;
+    assert!(verdict.faithful, "{:?}", verdict.unfaithful);
+    let warning = verdict.warnings.iter().find(|text| text.contains("clocks")).unwrap();
+    assert!(
+        warning.starts_with("delays one way between host m0 and host m1 may be wrong by 10.5ms")
+    );
+    assert!(warning.ends_with("the file says that only round trips matter)"), "{warning}");
+}
+
 #[test]
 fn an_interval_is_that_of_the_nearest_tenth_of_a_second() {
     let at = |ms| Time::ZERO + Span::from_millis(ms);

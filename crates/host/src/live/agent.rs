@@ -48,7 +48,12 @@ impl Live {
             ToPart::Flows { member, changes } => {
                 self.network.order(Order::Flows { member, changes });
             }
-            ToPart::Clocks { ahead_ns } => {
+            ToPart::Clocks { clocks } => {
+                let ahead_ns: Vec<(u16, i64)> =
+                    clocks.iter().map(|clock| (clock.member, clock.ahead_ns)).collect();
+                if let Some(membership) = &mut self.membership {
+                    membership.clocks.note(&clocks, matches!(membership.stage, Stage::Begun(_)));
+                }
                 self.records.note_clocks(&ahead_ns);
                 self.network.order(Order::Clocks { ahead_ns });
             }

@@ -1,11 +1,13 @@
 //! What all parts of the main loop share.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
-use windtunnel_model::Plan;
+use windtunnel_model::{Plan, Span};
 
 use super::journal::Journal;
 use super::nodes::Nodes;
+use super::punctuality::{Happened, Punctuality};
 use crate::folder::Folder;
 use crate::output::ProgramKey;
 
@@ -15,9 +17,15 @@ pub(super) struct Context {
     pub(super) folder: Folder,
     pub(super) nodes: Nodes,
     pub(super) journal: Journal,
+    pub(super) punctuality: RefCell<Punctuality>,
 }
 
 impl Context {
+    /// Something that was planned for a time of the run happened `at` another.
+    pub(super) fn happened(&self, what: Happened<'_>, intended: Span, at: Span) {
+        self.punctuality.borrow_mut().happened(what, intended, at);
+    }
+
     /// The name of a program's node.
     pub(super) fn node_of(&self, key: ProgramKey) -> String {
         self.plan.nodes[key.node].name.clone()

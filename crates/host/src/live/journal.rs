@@ -41,6 +41,11 @@ impl Journal {
         self.origin
     }
 
+    /// The time after the run began that a node says of something that has happened.
+    pub(super) fn happened_at(&self, at: Time) -> Span {
+        at.min(self.now()).since(self.origin)
+    }
+
     /// Time since the run began.
     pub(super) fn elapsed(&self) -> Span {
         self.now().since(self.origin)

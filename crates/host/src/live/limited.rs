@@ -11,6 +11,7 @@ use windtunnel_trace::event::EventKind;
 
 use super::context::Context;
 use super::programs::NewLimits;
+use super::punctuality::Happened;
 use super::refusal::{Refusal, find_node};
 use super::state::Live;
 use crate::node_limits::{Change, Kind, Limits, Owner, Reached};
@@ -157,7 +158,11 @@ impl Live {
         if let (Change::Processor(_), Owner::Node(node)) = (change, owner) {
             self.begin_receiving(NodeId::from_index(node))?;
         }
-        self.cx.journal.log(intended, event_of(name, change));
+        let event = self.cx.journal.log(intended, event_of(name, change));
+        if let Some(intended) = intended {
+            let what = Happened::change(&event.what);
+            self.cx.happened(what, intended, Span::from_nanos(event.at_ns));
+        }
         Ok(())
     }
 

@@ -4,11 +4,12 @@
 
 use std::collections::BTreeSet;
 
-use windtunnel_model::{Plan, Span, Time};
+use windtunnel_model::{NodeId, Plan, Span, Time};
 use windtunnel_node::{Reply, Request};
 
 use super::context::Context;
 use super::nodes::Nodes;
+use super::punctuality::Happened;
 use crate::echo::{ECHOES_MOST, EchoResults, Probe};
 
 /// The measurements of a run: which have been started, and what they found.
@@ -80,6 +81,17 @@ impl Measurements {
             && !self.has_result(index)
             && self.probes.get(index).is_some_and(|probe| probe.from.index() == node)
             && echoes.len() <= usize::from(ECHOES_MOST)
+    }
+
+    /// A measurement in a window has begun `at` a time.
+    pub(super) fn note_begin(&self, cx: &Context, token: u64, at: Time) {
+        let probe = usize::try_from(token).ok().and_then(|index| self.probes.get(index));
+        let Some((probe, (window, _))) = probe.and_then(|it| Some((it, it.during?))) else {
+            return;
+        };
+        let name = |node: NodeId| cx.nodes.name(node.index());
+        let what = format!("measurement of {} to {}", name(probe.from), name(probe.to));
+        cx.happened(Happened::one(&what), window.from, cx.journal.happened_at(at));
     }
 
     /// A node has measured.

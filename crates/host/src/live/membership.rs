@@ -2,6 +2,7 @@
 //! to know.
 
 mod announcements;
+mod clocks;
 mod members;
 
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,6 +13,7 @@ use windtunnel_model::Time;
 use crate::part::link::Link;
 use crate::part::news::News;
 pub(super) use announcements::{FlowAnnouncements, ProgramAnnouncements};
+pub(crate) use clocks::{ClockBound, Clocks};
 pub(crate) use members::Members;
 
 /// The connection to the agent, and how far it has brought the run.
@@ -19,6 +21,7 @@ pub(crate) use members::Members;
 pub(crate) struct Membership {
     pub(super) link: Link,
     pub(crate) members: Members,
+    pub(crate) clocks: Clocks,
     pub(super) programs: ProgramAnnouncements,
     pub(super) flows: FlowAnnouncements,
     /// Whether something has been received from every other machine.
@@ -42,6 +45,7 @@ impl Membership {
         Membership {
             link,
             members,
+            clocks: Clocks::default(),
             programs: ProgramAnnouncements::default(),
             flows: FlowAnnouncements::default(),
             reached: false,

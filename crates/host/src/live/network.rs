@@ -14,6 +14,7 @@ use windtunnel_trace::event::{Event, EventKind, WhyRerouted};
 
 use super::context::Context;
 use super::links::LinkStates;
+use super::punctuality::Happened;
 use super::services::service_events;
 use crate::dataplane::tap::Tap;
 use crate::dataplane::{Cause, Dataplane, Order, RedirectionsNow, Tally};
@@ -41,6 +42,8 @@ struct Ordered {
     action: Action,
     /// When it was to happen, where that was asked for.
     intended: Option<Span>,
+    /// Whether that is a time that was still to come.
+    is_planned: bool,
     /// The client that waits for it to take effect.
     client: Option<u64>,
     /// When it was seen that a service is to change so, and why.
@@ -129,14 +132,16 @@ impl Network {
         intended: Option<Span>,
         client: Option<u64>,
     ) {
-        self.change_for(Ordered { action, intended, client, seen: None }, at);
+        let is_planned = at.is_some();
+        self.change_for(Ordered { action, intended, is_planned, client, seen: None }, at);
     }
 
     /// Has the packet loop know at once what was seen of a service, and confirm that; without
     /// `seen`, it was seen on another machine.
     pub(super) fn change_service(&mut self, change: ServiceChange, seen: Option<Seen>) {
         let action = Action::Service(vec![change]);
-        self.change_for(Ordered { action, intended: None, client: None, seen }, None);
+        let ordered = Ordered { action, intended: None, is_planned: false, client: None, seen };
+        self.change_for(ordered, None);
     }
 
     fn change_for(&mut self, ordered: Ordered, at: Option<Time>) {
@@ -174,10 +179,11 @@ impl Network {
         at: Time,
     ) -> Option<Applied> {
         let origin = cx.journal.origin();
-        let Ordered { action, intended, client, seen } = match cause {
+        let Ordered { action, intended, is_planned, client, seen } = match cause {
             Cause::Plan(index) => Ordered {
                 action: cx.plan.events.get(index)?.action.clone(),
                 intended: Some(intended.since(origin)),
+                is_planned: true,
                 client: None,
                 seen: None,
             },
@@ -187,7 +193,14 @@ impl Network {
             Action::Service(changes) => service_events(cx, changes, seen.as_ref()),
             other => self.links.apply(&cx.plan, other),
         };
-        let log = |what| cx.journal.log_at(at.since(origin), intended, what);
+        let log = |what| {
+            let event = cx.journal.log_at(at.since(origin), intended, what);
+            if let (true, Some(intended)) = (is_planned, intended) {
+                let what = Happened::change(&event.what);
+                cx.happened(what, intended, at.since(origin));
+            }
+            event
+        };
         Some(Applied { client, events: events.into_iter().map(log).collect(), action, seen })
     }
 

@@ -157,8 +157,20 @@ impl Nodes {
 
     /// Sends signals to every process of a node.
     pub(super) fn signal(&self, node: usize, signals: &[Signal], journal: &Journal) {
-        for signal in signals {
-            let request = Request::Signal { id: None, signal: signal.as_raw() };
+        self.signal_with(node, signals, None, journal);
+    }
+
+    /// The same; the node confirms the last one by the token.
+    pub(super) fn signal_with(
+        &self,
+        node: usize,
+        signals: &[Signal],
+        token: Option<u64>,
+        journal: &Journal,
+    ) {
+        for (index, signal) in signals.iter().enumerate() {
+            let token = token.filter(|_| index + 1 == signals.len());
+            let request = Request::Signal { id: None, signal: signal.as_raw(), token };
             if let Err(error) = self.send(node, &request, &[]) {
                 let name = self.name(node);
                 journal.warn(format!("a signal did not reach node {name}: {error}"));
@@ -168,7 +180,7 @@ impl Nodes {
 
     /// Sends a signal to one program or command of a node and its process group.
     pub(super) fn signal_one(&self, node: usize, id: u64, signal: i32) -> Result<(), String> {
-        self.send(node, &Request::Signal { id: Some(id), signal }, &[])
+        self.send(node, &Request::Signal { id: Some(id), signal, token: None }, &[])
     }
 
     /// SIGTERM to every process of every node that has programs.
@@ -192,7 +204,7 @@ mod tests {
 
     fn signals(sent: &Recorded) -> Vec<(usize, i32)> {
         let signal = |(node, request): (usize, Request)| match request {
-            Request::Signal { id: None, signal } => Some((node, signal)),
+            Request::Signal { id: None, signal, .. } => Some((node, signal)),
             _ => None,
         };
         sent.requests().into_iter().filter_map(signal).collect()

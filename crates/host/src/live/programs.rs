@@ -11,7 +11,7 @@ use std::io;
 use windtunnel_control::{NodeLimits, NodeStatus, ProgramStatus};
 use windtunnel_model::demand::Demand;
 use windtunnel_model::plan::{Action, Interface, Ready};
-use windtunnel_model::{NodeId, Plan, Span};
+use windtunnel_model::{NodeId, Plan, Span, Time};
 use windtunnel_node::{ExitStatus, Listener, Request};
 use windtunnel_sys::process::Signal;
 use windtunnel_trace::event::EventKind;
@@ -20,6 +20,7 @@ use super::agenda::Agenda;
 use super::context::Context;
 use super::foreground::ForegroundProgram;
 use super::launcher::Launcher;
+use super::punctuality::Happened;
 use crate::freeze::FreezeState;
 use crate::options::Foreground;
 use crate::output::ProgramKey;
@@ -127,7 +128,7 @@ impl Programs {
     }
 
     /// A node has started a program.
-    pub(super) fn spawned(&mut self, cx: &Context, spawn: u64, pid: u32) {
+    pub(super) fn spawned(&mut self, cx: &Context, spawn: u64, pid: u32, at: Time) {
         let pid = i32::try_from(pid).unwrap_or(0);
         let ready = self.supervisor.on_spawned(spawn, pid, cx.journal.elapsed());
         if let Some(key) = self.supervisor.key_of(spawn) {
@@ -136,7 +137,14 @@ impl Programs {
             let argv = self.supervisor.program(key).map(|program| program.spec.argv.clone());
             let (node, program) = (cx.node_of(key), key.program);
             let argv = argv.unwrap_or_default();
-            cx.journal.log(None, EventKind::ProgramStarted { node, program, argv });
+            let at = cx.journal.happened_at(at);
+            let planned = self.supervisor.planned_start(key);
+            if let Some((intended, of)) = planned {
+                let name = self.supervisor.describe(key);
+                cx.happened(Happened::start(&name, of), intended, at);
+            }
+            let intended = planned.map(|(intended, _)| intended);
+            cx.journal.log_at(at, intended, EventKind::ProgramStarted { node, program, argv });
         }
         if let Some(key) = ready.filter(|key| self.names_a_condition(*key)) {
             log_ready(cx, key);

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use windtunnel_model::Time;
 use windtunnel_node::Reply;
 
 use super::connections::EXEC_FIRST;
@@ -34,11 +35,13 @@ impl Live {
     fn is_allowed(&self, node: usize, reply: &Reply) -> bool {
         let runs_command = |node: usize, id: u64| self.connections.is_commanded(node, id);
         let probes = |node: usize, token: u64| self.services.expects_probe(node, token);
+        let signals = |node: usize, token: u64| self.cx.punctuality.borrow().expects(node, token);
         let asked = AwaitedReplies {
             probes: &probes,
             supervisor: &self.programs.supervisor,
             measurements: &self.measurements,
             runs_command: &runs_command,
+            signals: &signals,
         };
         asked.allows(node, reply)
     }
@@ -50,8 +53,10 @@ impl Live {
                 self.handle_probe(reply);
             }
             Reply::Probed { .. } => self.handle_probe(reply),
-            Reply::Spawned { id, pid } if id >= EXEC_FIRST => self.connections.started(id, pid),
-            Reply::Spawned { id, pid } => self.programs.spawned(&self.cx, id, pid),
+            Reply::Spawned { id, pid, .. } if id >= EXEC_FIRST => self.connections.started(id, pid),
+            Reply::Spawned { id, pid, at_ns } => {
+                self.programs.spawned(&self.cx, id, pid, Time::from_nanos(at_ns));
+            }
             Reply::SpawnFailed { id, message, errno, by_program } => {
                 self.spawn_failed(id, &message, errno, by_program);
             }
@@ -61,8 +66,13 @@ impl Live {
             Reply::Exited { id, status } => self.exited(node, id, status),
             Reply::Listening { token } => self.programs.ready(&self.cx, key_of(token)),
             Reply::EchoDone { token, began_ns, echoes, error } => {
+                self.measurements.note_begin(&self.cx, token, Time::from_nanos(began_ns));
                 let origin = self.cx.journal.origin();
                 self.measurements.finish(origin, (token, began_ns), &echoes, error);
+            }
+            Reply::Signalled { token, at_ns } => {
+                let at = self.cx.journal.happened_at(Time::from_nanos(at_ns));
+                self.cx.punctuality.borrow_mut().signalled(token, at);
             }
             Reply::SignalFailed { message, .. } => {
                 let name = self.cx.nodes.name(node);
@@ -77,6 +87,7 @@ impl Live {
                 self.end.ask(Ending::Fatal(why));
             }
             Reply::Used { used, failure } => self.used(node, &used, failure.as_deref()),
+            Reply::Disciplines { found } => self.take_disciplines(node, &found),
             Reply::RoutesFailed { message } => {
                 let name = self.cx.nodes.name(node);
                 self.cx.journal.warn(format!("node {name} could not change its routes: {message}"));

@@ -18,6 +18,8 @@ pub(super) struct AwaitedReplies<'a> {
     pub(super) probes: &'a dyn Fn(usize, u64) -> bool,
     /// Whether a node runs a client's command of that number.
     pub(super) runs_command: &'a dyn Fn(usize, u64) -> bool,
+    /// Whether a node is to confirm a signal of that token.
+    pub(super) signals: &'a dyn Fn(usize, u64) -> bool,
 }
 
 impl AwaitedReplies<'_> {
@@ -40,10 +42,12 @@ impl AwaitedReplies<'_> {
                 key.node == node && self.supervisor.program(key).is_some()
             }
             Reply::Probed { token, .. } => (self.probes)(node, *token),
+            Reply::Signalled { token, .. } => (self.signals)(node, *token),
             Reply::EchoDone { .. } => self.measurements.expects(node, reply),
             // These name nothing but the node itself.
             Reply::SignalFailed { .. }
             | Reply::RoutesFailed { .. }
+            | Reply::Disciplines { .. }
             | Reply::ReceiveFailed { .. }
             | Reply::Processor { .. }
             | Reply::Used { .. } => true,
@@ -98,7 +102,11 @@ expect:
         let text = || "[a-z]{0,8}";
         let echoes = prop::collection::vec((any::<u64>(), any::<Option<u64>>()), 0..4);
         prop_oneof![
-            (number(), any::<u32>()).prop_map(|(id, pid)| Reply::Spawned { id, pid }),
+            (number(), any::<u32>(), any::<u64>()).prop_map(|(id, pid, at_ns)| Reply::Spawned {
+                id,
+                pid,
+                at_ns
+            }),
             (number(), text(), any::<i32>()).prop_map(|(id, message, errno)| Reply::SpawnFailed {
                 id,
                 message,
@@ -118,7 +126,7 @@ expect:
     /// What the run does with a reply that it believes.
     fn believe(supervisor: &mut Supervisor, measurements: &mut Measurements, reply: Reply) {
         match reply {
-            Reply::Spawned { id, pid } => {
+            Reply::Spawned { id, pid, .. } => {
                 supervisor.on_spawned(id, i32::try_from(pid).unwrap_or(0), Span::ZERO);
             }
             Reply::SpawnFailed { id, message, .. } => {
@@ -155,6 +163,7 @@ expect:
                     measurements: &measurements,
                     probes: &|_, _| false,
                     runs_command: &|node, id| (node, id) == (0, EXEC_FIRST),
+                    signals: &|_, _| false,
                 };
                 if asked.allows(1, &reply) {
                     let of_client = matches!(
@@ -179,9 +188,10 @@ expect:
             measurements: &measurements,
             probes: &|node, token| (node, token) == (0, PROBE_FIRST),
             runs_command: &|node, id| (node, id) == (1, EXEC_FIRST),
+            signals: &|node, token| (node, token) == (0, 4),
         };
         // Starts are numbered from 1, in the order of the nodes.
-        let spawned = |id| Reply::Spawned { id, pid: 2 };
+        let spawned = |id| Reply::Spawned { id, pid: 2, at_ns: 0 };
         assert!(asked.allows(1, &spawned(2)) && !asked.allows(1, &spawned(1)));
         assert!(asked.allows(1, &spawned(EXEC_FIRST)) && !asked.allows(0, &spawned(EXEC_FIRST)));
         assert!(asked.allows(0, &spawned(PROBE_FIRST)) && !asked.allows(1, &spawned(PROBE_FIRST)));
@@ -189,6 +199,9 @@ expect:
         assert!(
             asked.allows(0, &probed(PROBE_FIRST)) && !asked.allows(0, &probed(PROBE_FIRST + 1))
         );
+        let signalled = |token| Reply::Signalled { token, at_ns: 0 };
+        assert!(asked.allows(0, &signalled(4)) && !asked.allows(1, &signalled(4)));
+        assert!(!asked.allows(0, &signalled(5)));
         let listening = |node: u64| Reply::Listening { token: node << 32 };
         assert!(asked.allows(1, &listening(1)) && !asked.allows(1, &listening(0)));
         let echo = |token| Reply::EchoDone { token, began_ns: 0, echoes: Vec::new(), error: None };

@@ -27,6 +27,7 @@ use windtunnel_trace::report::ReplicasWatched;
 
 use super::context::Context;
 use super::network::Seen;
+use super::punctuality::Happened;
 use super::state::Live;
 use crate::part::news::News;
 pub(crate) use ended::ServicesEnded;
@@ -220,7 +221,10 @@ impl Live {
             |node: NodeId| self.cx.nodes.is_here(node) && !self.cx.nodes.is_dead(node.index());
         for step in probes.tick(self.cx.journal.now(), plan, states, is_here) {
             match step {
-                Step::Begin { token, node, request } => {
+                Step::Begin { token, node, request, name, due } => {
+                    let what = format!("{name} at {}", self.cx.nodes.name(node.index()));
+                    let due = due.since(self.cx.journal.origin());
+                    self.cx.happened(Happened::one(&what), due, self.cx.journal.elapsed());
                     if let Err(why) = self.begin_probe(node, &request) {
                         self.probed(token, Some(why));
                     }

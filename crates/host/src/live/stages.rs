@@ -68,6 +68,7 @@ impl Live {
     /// Starts the clock of the run, which shows zero at `origin`.
     pub(crate) fn begin(&mut self, origin: Time) {
         self.cx.journal.begin(origin);
+        self.load.begin(now());
         self.began_late = now().since(origin);
         self.network.order(Order::Begin(origin));
         self.records.begin(origin);
@@ -96,12 +97,19 @@ impl Live {
             self.send_to_members();
             self.sample_limits();
             self.tick(elapsed);
+            self.load.sample(self.cx.journal.now());
             if let Some(ending) = self.reason_to_end(elapsed) {
                 self.end.ask(ending.clone());
                 return ending;
             }
             self.wait(self.next_wake(elapsed));
         }
+    }
+
+    /// From now on nothing that is late or lost counts.
+    pub(crate) fn count_no_more(&mut self) {
+        self.network.order(Order::End);
+        self.load.end(self.cx.journal.now());
     }
 
     /// Notifies the other members that the run is over.
@@ -117,6 +125,7 @@ impl Live {
         self.cx.journal.notice(&Notice::Stopping { reason: &reason });
         self.cx.journal.log(None, EventKind::RunEnded { reason });
         self.services.end();
+        self.ask_disciplines();
         self.programs.stop(&self.cx);
         self.end_measurements();
         if *ending == Ending::Finished {

@@ -1,5 +1,6 @@
 //! What a live run is made of.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -15,6 +16,7 @@ use super::answers::Answers;
 use super::capture::{Captures, Incomplete};
 use super::connections::Connections;
 use super::context::Context;
+use super::disciplines::Disciplines;
 use super::end_request::EndRequest;
 use super::journal::Journal;
 use super::launcher::Launcher;
@@ -23,16 +25,19 @@ use super::membership::{Members, Membership};
 use super::network::Network;
 use super::nodes::{Inits, Nodes};
 use super::programs::Programs;
+use super::punctuality::Punctuality;
 use super::services::{Services, ServicesEnded, Watch};
 use crate::clock::now;
 use crate::dataplane::{Dataplane, Note, Tally};
 use crate::echo::{EchoResults, Probe};
 use crate::folder::Folder;
 use crate::freeze::Freezes;
+use crate::load::{Load, WhenLate};
 use crate::node_limits::{Account, Bound, Limits};
 use crate::observer::Observer;
 use crate::output::{Carried, Matched, Output};
 use crate::owners::Roots;
+use crate::planned::Planned;
 use crate::recorder::Recorder;
 use crate::records::Records;
 use crate::supervisor::Supervisor;
@@ -56,6 +61,8 @@ pub(crate) struct Setup {
     /// Where programs start that name no folder of their own.
     pub(crate) base_dir: PathBuf,
     pub(crate) folder: Folder,
+    /// Lateness above this counts as late.
+    pub(crate) late_above: Span,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) inits: Box<dyn Inits>,
     /// The routes that the nodes' kernels have.
@@ -81,6 +88,10 @@ pub(crate) struct Ended {
     /// How long after the origin the clock of the run was started.
     pub(crate) began_late: Span,
     pub(crate) freezes: Freezes,
+    /// When what was planned for a time happened.
+    pub(crate) planned: Planned,
+    /// What the machine's processors did when packets were late.
+    pub(crate) load: WhenLate,
     /// What limited nodes had.
     pub(crate) limits: Vec<Account>,
     /// Their limits of other things than processor time.
@@ -90,6 +101,8 @@ pub(crate) struct Ended {
     pub(crate) records: Option<report::Records>,
     /// What is missing in captures, a sentence each.
     pub(crate) captures: Incomplete,
+    /// What nodes have that delays or drops packets beside the emulation.
+    pub(crate) disciplines: Vec<String>,
     /// Clients learn that the run is over when these close: not before its results are written.
     pub(crate) connections: Connections,
     /// Signals end the process again when this is dropped: not before its results are written.
@@ -125,6 +138,8 @@ pub(crate) struct Live {
     pub(super) inputs: Inputs,
     pub(super) began_late: Span,
     pub(super) last_tick: Time,
+    pub(super) load: Load,
+    pub(super) disciplines: Disciplines,
 }
 
 impl Live {
@@ -153,9 +168,12 @@ impl Live {
             inputs: Inputs { signals: setup.signals, wake, matches, notes },
             began_late: Span::ZERO,
             last_tick: Time::ZERO,
+            load: Load::default(),
+            disciplines: Disciplines::default(),
             cx: Context {
                 nodes: Nodes::new(Arc::clone(&plan), inits, here),
                 journal: Journal::new(observer, recorder, now),
+                punctuality: RefCell::new(Punctuality::new(setup.late_above)),
                 folder,
                 plan,
             },
@@ -182,10 +200,12 @@ impl Live {
     /// Reads the counters, lets the nodes vanish and closes all files. The packet loop first waits
     /// for so many datagrams of other machines.
     pub(super) fn into_ended(mut self, await_datagrams: Vec<(u16, u64)>) -> Ended {
-        let Context { nodes, journal, .. } = self.cx;
+        let Context { nodes, journal, punctuality, .. } = self.cx;
+        let planned = punctuality.into_inner().finish(journal.elapsed());
         let freezes = self.programs.freezes();
         // In this order: no packets, no processes; then their pipes are at their end.
         let tally = self.network.finish(await_datagrams);
+        let load = self.load.when_late(&tally, journal.origin());
         let captures = self.captures.finish(&mut self.connections);
         self.limits.check(|node| nodes.inits().pid(NodeId::from_index(node)));
         drop(nodes);
@@ -203,9 +223,12 @@ impl Live {
             origin: journal.origin(),
             began_late: self.began_late,
             freezes,
+            planned,
+            load,
             limits,
             bounds,
             services: self.services.finish(),
+            disciplines: self.disciplines.notes,
             connections: self.connections,
             signals: self.inputs.signals,
             membership: self.membership,

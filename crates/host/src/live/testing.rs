@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use tempfile::TempDir;
 use windtunnel_model::plan::Service;
-use windtunnel_model::{NodeId, Plan, RouterId, Time};
+use windtunnel_model::{NodeId, Plan, RouterId, Span, Time};
 use windtunnel_node::{ChannelError, Reply, Request, Spawn};
 use windtunnel_routing::Routes;
 use windtunnel_sys::poll::Event as Wake;
@@ -18,6 +18,7 @@ use super::journal::Journal;
 use super::launcher::Launcher;
 use super::nodes::{Inits, Nodes};
 use super::programs::Programs;
+use super::punctuality::Punctuality;
 use crate::folder::Folder;
 use crate::observer::{Notice, Observer};
 use crate::output::Output;
@@ -107,7 +108,7 @@ impl Recorded {
     /// Signals to whole nodes.
     pub(super) fn signals(&self) -> Vec<(usize, i32)> {
         let signal = |(node, request)| match request {
-            Request::Signal { id: None, signal } => Some((node, signal)),
+            Request::Signal { id: None, signal, .. } => Some((node, signal)),
             _ => None,
         };
         self.requests().into_iter().filter_map(signal).collect()
@@ -168,7 +169,8 @@ pub(super) fn context(plan: Plan, here: Option<Vec<bool>>) -> (Context, Recorded
     let (recorder, _) = Recorder::to_channel();
     let journal = Journal::new(Arc::new(log.clone()), recorder, clock);
     let nodes = Nodes::new(Arc::clone(&plan), Box::new(sent.clone()), here);
-    (Context { plan, folder, nodes, journal }, sent, log)
+    let punctuality = RefCell::new(Punctuality::new(Span::from_millis(1)));
+    (Context { plan, folder, nodes, journal, punctuality }, sent, log)
 }
 
 /// The thread that carries what programs write.

@@ -18,9 +18,11 @@ use crate::ending::Ending;
 use crate::folder::{Folder, FolderError};
 use crate::freeze::Freezes;
 use crate::gather::numbers;
-use crate::live::ServicesEnded;
+use crate::live::{Clocks, ServicesEnded};
+use crate::load::WhenLate;
 use crate::node_limits::{Account, Bound};
 use crate::output::{Carried, LogMatches, ProgramKey};
+use crate::planned::Planned;
 use crate::receive_queue::Received;
 use crate::recorder::Recorded;
 use crate::reserve;
@@ -49,6 +51,12 @@ pub(crate) struct Results {
     /// When the run began, on this machine's monotonic clock.
     pub(crate) origin: Time,
     pub(crate) freezes: Freezes,
+    /// When what was planned for a time happened here.
+    #[serde(default)]
+    pub(crate) planned: Planned,
+    /// What the machine's processors did when packets were late here.
+    #[serde(default)]
+    pub(crate) load: WhenLate,
     /// What its limited nodes had.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) limits: Vec<Account>,
@@ -63,6 +71,9 @@ pub(crate) struct Results {
     pub(super) idle: u64,
     pub(super) stolen: u64,
     pub(crate) notes: Vec<String>,
+    /// How well the clocks of the other members were known here.
+    #[serde(default)]
+    pub(crate) clocks: Clocks,
     /// Other members that were lost to this one, and when.
     #[serde(with = "crate::pairs")]
     pub(crate) lost: BTreeMap<u16, Span>,
@@ -110,6 +121,9 @@ impl Results {
     fn validate(&self, member: u16, plan: &Plan) -> Result<(), Invalid> {
         ensure(self.member == member, || format!("it is the part of member {}", self.member))?;
         self.ending.validate()?;
+        self.planned.validate()?;
+        let known = self.clocks.members().all(|member| usize::from(member) < plan.nodes.len());
+        ensure(known, || "it knows clocks of members that there are not".to_owned())?;
         let lanes = self.tally.lanes.len() == plan.links.len() * 2;
         let peaks = self.recorded.peak_bytes_per_s.len() <= plan.links.len() * 2;
         ensure(lanes && peaks && self.tally.routers.len() == plan.routers.len(), || {
@@ -209,6 +223,7 @@ pub(crate) mod tests {
             lateness: Lateness::new(),
         };
         let lane = |_| LaneResult {
+            no_memory: 0,
             counters: Default::default(),
             lateness: lateness.clone(),
             late: Some((Time::from_nanos(5), Time::from_nanos(9))),
@@ -242,6 +257,9 @@ pub(crate) mod tests {
             programs: programs.collect(),
             echoes: Vec::new(),
             origin: Time::from_nanos(77),
+            clocks: Clocks::default(),
+            planned: Planned::default(),
+            load: WhenLate::default(),
             freezes: Freezes::default(),
             limits: Vec::new(),
             bounds: Vec::new(),

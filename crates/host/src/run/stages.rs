@@ -1,10 +1,13 @@
 //! A run from the moment in which its packets move to the moment in which it is over.
 
+use std::num::NonZeroU64;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use windtunnel_gateway::Gateway;
 use windtunnel_model::{Plan, Span, Time};
+use windtunnel_sys::clock;
 use windtunnel_sys::limits::{self, Processors};
+use windtunnel_sys::schedule::{self, Policy};
 
 use crate::devices::DeviceDrops;
 use crate::ending::Ending;
@@ -12,6 +15,7 @@ use crate::error::RunError;
 use crate::gateway::{self, GatewayEnd};
 use crate::live::{Ended, Live};
 use crate::options::{Foreground, Options};
+use crate::promotion::Promotion;
 use crate::recorder::{Recorded, Recording};
 use crate::verdict::Evidence;
 
@@ -22,6 +26,7 @@ pub(crate) struct Started {
     pub(super) notes: Vec<String>,
     pub(super) setup: Span,
     pub(super) gateway: Option<Gateway>,
+    pub(super) promotion: Option<Promotion>,
 }
 
 impl Started {
@@ -56,7 +61,8 @@ impl Started {
 
     /// Runs from the beginning to the end.
     pub(crate) fn through(self, origin: Time, captures: &[String]) -> Done {
-        let Started { mut live, recording, mut notes, setup, gateway } = self;
+        let Started { mut live, recording, mut notes, setup, gateway, promotion } = self;
+        be_punctual(promotion);
         let drops_before = DeviceDrops::until_now(&live.init_pids());
         let processors_before = limits::processors().unwrap_or_default();
         let began_unix_s = unix_seconds();
@@ -64,13 +70,18 @@ impl Started {
         live.begin(origin);
         live.capture_to_files(captures);
         let ending = live.until_end();
-        live.announce_end(&ending);
         let elapsed = live.elapsed();
-        live.end_programs(&ending);
+        live.count_no_more();
+        live.announce_end(&ending);
         let device_drops = DeviceDrops::until_now(&live.init_pids()).since(drops_before);
+        let processors = spent_since(processors_before);
+        live.end_programs(&ending);
+        // What is left to do has time. That it stays as it is harms nothing.
+        let _ = schedule::set_policy(None, Policy::Normal);
         let internet = gateway::end(gateway);
         let ended = live.close();
         notes.extend_from_slice(&ended.captures.others);
+        notes.extend_from_slice(&ended.disciplines);
         Done {
             ended,
             recorded: recording.finish(),
@@ -79,7 +90,7 @@ impl Started {
             elapsed,
             ending,
             device_drops,
-            processors: spent_since(processors_before),
+            processors,
             notes,
             internet,
         }
@@ -125,12 +136,22 @@ impl Done {
             late_above: options.max_lateness,
             device_drops: self.device_drops,
             processors: self.processors,
+            load: self.ended.load,
+            planned: &self.ended.planned,
             notes: &self.notes,
             hosts: &[],
             lost: &[],
             cut_off: false,
         }
     }
+}
+
+/// Has the kernel serve this thread when an event is due as it serves the packet loop. What it does
+/// not give makes events later, which is in the verdict.
+fn be_punctual(promotion: Option<Promotion>) {
+    let _ = promotion.map(Promotion::promote);
+    let _ = clock::set_timer_slack(NonZeroU64::MIN);
+    let _ = schedule::set_slice(schedule::SHORTEST_SLICE_NS);
 }
 
 fn spent_since(before: Processors) -> Processors {

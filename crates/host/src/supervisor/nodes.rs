@@ -58,12 +58,13 @@ impl Supervisor {
         programs.any(|(key, program)| key.node == node.index() && program.absent)
     }
 
-    /// A node joins: the next [`Supervisor::tick`] starts what may start.
-    pub(crate) fn on_join(&mut self, node: NodeId, now: Span) {
+    /// A node joins, which may have been `planned` for a time: the next [`Supervisor::tick`] starts
+    /// what may start.
+    pub(crate) fn on_join(&mut self, node: NodeId, now: Span, planned: Option<Span>) {
         if let Some(left) = self.joins_to_come.get_mut(&node.index()) {
             *left = left.saturating_sub(1);
         }
         let programs = self.programs.iter_mut().filter(|(key, _)| key.node == node.index());
-        programs.for_each(|(_, program)| program.join(now));
+        programs.for_each(|(_, program)| program.join(now, planned));
     }
 }

@@ -37,6 +37,12 @@ pub(crate) struct Supervised {
     /// Whether its node is outside the population that churn makes: not there yet, or left.
     pub absent: bool,
     restart_pending: bool,
+    /// When it is to start next, where the plan has a time for that.
+    #[serde(default)]
+    pub(super) due: Option<Span>,
+    /// For when its last start was planned.
+    #[serde(default)]
+    pub(super) planned: Option<Span>,
     /// Whether it has been reported, since it was last started, that it is waited for.
     pub(super) awaited: bool,
 }
@@ -94,6 +100,8 @@ impl Validate for Supervised {
 impl Supervised {
     pub(super) fn new(spec: Program) -> Self {
         Supervised {
+            due: (!spec.start.is_zero()).then_some(spec.start),
+            planned: None,
             spec,
             life: Life::Waiting { not_before: Span::ZERO },
             ready: false,
@@ -125,6 +133,18 @@ impl Supervised {
             Life::Failed { .. } => "failed",
             Life::Lost => "lost",
         }
+    }
+
+    /// It starts.
+    pub(super) fn start(&mut self) {
+        self.life = Life::Starting;
+        self.starts += 1;
+        self.planned = self.due.take();
+    }
+
+    /// It could start, and waits for others: from now on no time is planned for that.
+    pub(super) fn wait_for_others(&mut self) {
+        self.due = None;
     }
 
     /// Its machine is lost.
@@ -191,6 +211,7 @@ impl Supervised {
             NodeVerb::Kill | NodeVerb::Stop => {
                 self.ended_by_event = true;
                 self.restart_pending = false;
+                self.due = None;
                 if let Life::Waiting { .. } = self.life {
                     self.held = true;
                 }
@@ -223,10 +244,12 @@ impl Supervised {
 
     /// Its node joins: it starts, again or for the first time. If it still ends, it starts when it
     /// has.
-    pub(super) fn join(&mut self, now: Span) {
+    pub(super) fn join(&mut self, now: Span, planned: Option<Span>) {
         if !std::mem::take(&mut self.absent) {
             return;
         }
+        let is_ending = self.life.is_running();
+        self.due = planned.filter(|_| !is_ending).map(|joins| joins.max(self.spec.start));
         self.held = false;
         match self.life {
             Life::Running { .. } | Life::Starting => {

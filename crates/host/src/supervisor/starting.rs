@@ -10,17 +10,28 @@ impl Supervisor {
     pub(super) fn start_if_due(&mut self, key: ProgramKey, now: Span) {
         let Some(program) = self.programs.get(&key) else { return };
         let Life::Waiting { not_before } = program.life else { return };
-        if now < not_before.max(program.spec.start) || program.held || !self.dependencies_met(key) {
+        if now < not_before.max(program.spec.start) || program.held {
+            return;
+        }
+        if !self.dependencies_met(key) {
+            self.programs.get_mut(&key).into_iter().for_each(Supervised::wait_for_others);
             return;
         }
         let spawn = self.next_spawn;
         self.next_spawn += 1;
         self.spawns.insert(spawn, key);
-        if let Some(program) = self.programs.get_mut(&key) {
-            program.life = Life::Starting;
-            program.starts += 1;
-        }
+        self.programs.get_mut(&key).into_iter().for_each(Supervised::start);
         self.commands.push_back(Command::Spawn { key, spawn });
+    }
+
+    /// For when the last start of a program was planned, and how many on this machine were planned
+    /// for that time.
+    pub(crate) fn planned_start(&self, key: ProgramKey) -> Option<(Span, usize)> {
+        let planned = self.programs.get(&key)?.planned?;
+        let same = self.programs.iter().filter(|(other, program)| {
+            self.is_here(**other) && program.planned.or(program.due) == Some(planned)
+        });
+        Some((planned, same.count()))
     }
 
     fn dependencies_met(&self, key: ProgramKey) -> bool {

@@ -96,6 +96,46 @@ fn a_start_time_holds_a_program_back_and_asks_for_a_wake_up() {
 }
 
 #[test]
+fn a_start_is_planned_for_the_time_of_the_file_unless_the_program_waits_for_others() {
+    let mut late = program(&[], false, None);
+    late.start = at(2);
+    let mut waits = program(&[0], false, None);
+    waits.start = at(2);
+    let web = program(&[], true, Some(Ready::Tcp(80)));
+    let mut s = supervisor(vec![web, late.clone(), late, waits]);
+    assert_eq!(started(&mut s, at(0)), [(0, 1)]);
+    assert_eq!(s.planned_start(key(0)), None, "it starts as soon as it can");
+    s.on_spawned(1, 7, at(0));
+    assert_eq!(started(&mut s, at(3)), [(1, 2), (2, 3)]);
+    assert_eq!(s.planned_start(key(1)), Some((at(2), 2)));
+    s.on_ready(key(0), at(4));
+    assert_eq!(started(&mut s, at(4)), [(3, 4)]);
+    assert_eq!(s.planned_start(key(3)), None, "it waited for the first");
+}
+
+#[test]
+fn a_node_that_joins_is_planned_to_start_then() {
+    let mut s = supervisor(vec![program(&[], false, None), program(&[], false, None)]);
+    s.on_leave(NodeId(0), at(0));
+    started(&mut s, at(0));
+    s.on_join(NodeId(0), at(4), Some(at(3)));
+    assert_eq!(started(&mut s, at(4)), [(0, 2)]);
+    assert_eq!(s.planned_start(key(0)), Some((at(3), 1)));
+}
+
+#[test]
+fn a_program_that_an_event_has_held_back_is_planned_for_no_time() {
+    let mut late = program(&[], false, None);
+    late.start = at(2);
+    let mut s = supervisor(vec![late]);
+    started(&mut s, at(0));
+    s.on_verb(NodeId(0), NodeVerb::Kill, at(1));
+    s.on_verb(NodeId(0), NodeVerb::Restart, at(5));
+    assert_eq!(started(&mut s, at(5)), [(0, 1)]);
+    assert_eq!(s.planned_start(key(0)), None);
+}
+
+#[test]
 fn a_pause_holds_for_a_program_that_is_on_its_way() {
     let mut s = supervisor(vec![program(&[], false, None)]);
     started(&mut s, at(0));
@@ -278,7 +318,7 @@ fn an_absent_node_starts_when_it_joins_and_delays_no_other() {
     s.on_spawned(1, 7, at(1));
     s.on_exited(1, FINE, at(2));
     assert!(!s.finished(), "it is still to join");
-    s.on_join(NodeId(0), at(3));
+    s.on_join(NodeId(0), at(3), None);
     assert_eq!(started(&mut s, at(3)), [(0, 2)]);
     s.on_spawned(2, 8, at(3));
     s.on_exited(2, FINE, at(4));
@@ -297,7 +337,7 @@ fn a_node_that_left_is_not_restarted_until_it_joins_again() {
     s.on_exited(1, KILLED, at(1));
     assert_eq!(started(&mut s, at(5)), []);
     assert!(!s.finished(), "it is to come back");
-    s.on_join(NodeId(0), at(6));
+    s.on_join(NodeId(0), at(6), None);
     assert_eq!(started(&mut s, at(6)), [(0, 2)]);
     s.on_spawned(2, 8, at(6));
     assert!(!s.program(key(0)).unwrap().ended_by_event);
@@ -312,7 +352,7 @@ fn a_node_that_leaves_and_joins_at_once_starts_again_when_its_end_is_known() {
     started(&mut s, at(0));
     s.on_spawned(1, 7, at(0));
     s.on_leave(NodeId(0), at(1));
-    s.on_join(NodeId(0), at(1));
+    s.on_join(NodeId(0), at(1), None);
     assert_eq!(started(&mut s, at(1)), []);
     s.on_exited(1, KILLED, at(1));
     assert_eq!(started(&mut s, at(1)), [(0, 2)]);

@@ -12,9 +12,11 @@ use crate::ending::Ending;
 use crate::freeze::Freezes;
 use crate::gateway::GatewayEnd;
 use crate::live::ServicesEnded;
+use crate::load::WhenLate;
 use crate::node_limits::{Account, Bound};
 use crate::output::Carried;
 use crate::part::results::Results;
+use crate::planned::Planned;
 use crate::recorder::Recorded;
 use crate::supervisor::Supervisor;
 use crate::text::rounded;
@@ -41,6 +43,8 @@ pub(crate) struct Evidence<'a> {
     pub(crate) origin: Time,
     /// How all programs were paused.
     pub(crate) freezes: Freezes,
+    /// When what was planned for a time happened.
+    pub(crate) planned: &'a Planned,
     /// What limited nodes had.
     pub(crate) limits: &'a [Account],
     pub(crate) bounds: &'a [Bound],
@@ -54,6 +58,8 @@ pub(crate) struct Evidence<'a> {
     pub(crate) device_drops: DeviceDrops,
     /// What all processors of the machine did during the run.
     pub(crate) processors: Processors,
+    /// The same while packets were late.
+    pub(crate) load: WhenLate,
     /// What the set-up could not do as it should.
     pub(crate) notes: &'a [String],
     /// What each machine has seen, in a run over several. Then all above is of all of them
@@ -106,9 +112,13 @@ impl Lost {
 impl Evidence<'_> {
     /// Time that the hypervisor took from the machine's processors.
     pub(crate) fn stolen(&self) -> Span {
-        let tick_ns = 1_000_000_000 / limits::ticks_per_second().max(1);
-        Span::from_nanos(self.processors.stolen.saturating_mul(tick_ns))
+        span_of(self.processors.stolen)
     }
+}
+
+pub(super) fn span_of(ticks: u64) -> Span {
+    let tick_ns = 1_000_000_000 / limits::ticks_per_second().max(1);
+    Span::from_nanos(ticks.saturating_mul(tick_ns))
 }
 
 /// How much of their time the machine's processors were running something.

@@ -1,9 +1,10 @@
 //! Whether the emulation was what was asked: lateness, and packets lost outside the model.
 
 mod cause;
+mod events;
 mod lateness;
 
-use windtunnel_engine::{DropReason, LostReports};
+use windtunnel_engine::LostReports;
 use windtunnel_model::quantity::total;
 use windtunnel_model::{Lane, Span, Time};
 
@@ -36,6 +37,7 @@ pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<Doubt> {
 fn slowness(evidence: &Evidence<'_>) -> Vec<String> {
     let tally = evidence.tally;
     let mut doubts = lateness::doubts(evidence);
+    doubts.extend(events::doubt(evidence));
     if let Ending::Overloaded(why) = evidence.ending {
         doubts.push(format!("{why}: {}", cause(evidence, evidence.tally.overloads.furthest)));
     }
@@ -116,7 +118,7 @@ fn lost_reports(lost: LostReports) -> Option<String> {
 fn memory(evidence: &Evidence<'_>) -> Option<String> {
     let lanes = evidence.tally.lanes.iter().enumerate();
     let (lane, drops) = lanes
-        .map(|(index, lane)| (Lane::from_index(index), lane.counters.dropped[DropReason::Memory]))
+        .map(|(index, lane)| (Lane::from_index(index), lane.no_memory))
         .max_by_key(|(_, drops)| *drops)
         .filter(|(_, drops)| *drops > 0)?;
     Some(format!(

@@ -8,15 +8,16 @@ use windtunnel_model::{Lane, Plan, RouterId, Span, Time};
 use windtunnel_sys::limits as machine_limits;
 use windtunnel_trace::lateness::{self, Lateness};
 use windtunnel_trace::report::{
-    Achieved, Expectation, FlowStarts, Host, Link, LostHost, Machine, NodeReceived, Peer, Phase,
-    Program, Report, Router, RouterNat, Verdict,
+    Achieved, Expectation, FlowStarts, Host, LateEvent, Link, LostHost, Machine, NodeReceived,
+    Peer, PeerClock, Phase, Planned, Program, Report, Router, RouterNat, Verdict,
 };
 
 use super::evidence::{Evidence, Lost, PartEvidence, busy_percent};
 use super::expectations::ending;
 use super::programs::has_failed;
-use super::{bounds, internet, limits, services, shares};
+use super::{bounds, clocks, internet, limits, services, shares};
 use crate::dataplane::{LaneResult, PeerTraffic};
+use crate::planned;
 use crate::receive_queue::Received;
 
 /// Puts the report together.
@@ -43,6 +44,7 @@ pub(super) fn assemble(
         attempts: Vec::new(),
         lost: evidence.lost.iter().map(lost).collect(),
         lateness: evidence.tally.departures.summary(),
+        planned: planned(evidence.planned),
         machine: machine(evidence),
         hosts: evidence.hosts.iter().map(host).collect(),
         programs: programs(evidence),
@@ -80,12 +82,28 @@ fn host(part: &PartEvidence<'_>) -> Host {
         nodes: part.nodes,
         machine: Machine { cpus: part.results.cpus, ..machine(&part.evidence) },
         lateness: part.evidence.tally.departures.summary(),
+        planned: planned(part.evidence.planned),
         sent_packets: between.sent_packets,
         sent_bytes: between.sent_bytes,
         received_packets: between.received_packets,
         lost_datagrams: between.lost_datagrams,
         peers: part.evidence.tally.peers.iter().map(|peer| self::peer(part, peer)).collect(),
         flow_starts: flow_starts(between.announced_flows, &part.evidence.tally.flow_starts),
+    }
+}
+
+fn planned(planned: &planned::Planned) -> Planned {
+    let late = |late: &planned::Late| LateEvent {
+        event: late.what.clone(),
+        intended_ns: late.intended.as_nanos(),
+        late_ns: late.late.as_nanos(),
+        bound_ns: late.bound.as_nanos(),
+    };
+    Planned {
+        happened: planned.happened,
+        late: planned.late,
+        latest_ns: planned.latest.as_nanos(),
+        worst: planned.worst.iter().map(late).collect(),
     }
 }
 
@@ -110,6 +128,11 @@ fn peer(part: &PartEvidence<'_>, peer: &PeerTraffic) -> Peer {
         received_packets: received.packets,
         received_bytes: received.bytes,
         silent_ns: silent.sum(),
+        clock: clocks::of_peer(part, *member).map(|(ahead_ns, error, by)| PeerClock {
+            ahead_ns,
+            error_ns: error.as_nanos(),
+            by: by.to_owned(),
+        }),
     }
 }
 
@@ -385,6 +408,7 @@ mod tests {
         };
         // 10 packets with 10 ms each, then 5 with 40 ms each.
         let result = LaneResult {
+            no_memory: 0,
             counters: LaneCounters::default(),
             lateness: Lateness::new(),
             late: None,

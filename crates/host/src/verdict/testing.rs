@@ -13,8 +13,10 @@ use crate::echo::{EchoResults, Probe};
 use crate::ending::Ending;
 use crate::freeze::Freezes;
 use crate::live::ServicesEnded;
+use crate::load::WhenLate;
 use crate::node_limits::{Account, Bound};
 use crate::output::Carried;
+use crate::planned::Planned;
 use crate::recorder::Recorded;
 use crate::supervisor::{Exit, Supervisor};
 
@@ -31,11 +33,13 @@ pub(super) struct Case {
     pub(super) supervisor: Supervisor,
     pub(super) echoes: Vec<(Probe, EchoResults)>,
     pub(super) freezes: Freezes,
+    pub(super) planned: Planned,
     pub(super) limits: Vec<Account>,
     pub(super) bounds: Vec<Bound>,
     pub(super) services: ServicesEnded,
     pub(super) device_drops: DeviceDrops,
     pub(super) processors: Processors,
+    pub(super) load: WhenLate,
     pub(super) notes: Vec<String>,
 }
 
@@ -48,6 +52,7 @@ impl Case {
             counters: Default::default(),
             lateness: Lateness::new(),
             late: None,
+            no_memory: 0,
             phases: Vec::new(),
             series: None,
         };
@@ -67,11 +72,13 @@ impl Case {
             carried: Carried::default(),
             echoes: Vec::new(),
             freezes: Freezes::default(),
+            planned: Planned::default(),
             limits: Vec::new(),
             bounds: Vec::new(),
             services: ServicesEnded::default(),
             device_drops: DeviceDrops::default(),
             processors: Processors { busy: 0, idle: 2_000, stolen: 0 },
+            load: WhenLate::default(),
             notes: Vec::new(),
             plan,
         }
@@ -119,6 +126,7 @@ impl Case {
             echoes: &self.echoes,
             origin: Time::ZERO,
             freezes: self.freezes,
+            planned: &self.planned,
             limits: &self.limits,
             bounds: &self.bounds,
             services: &self.services,
@@ -126,6 +134,7 @@ impl Case {
             late_above: Span::from_millis(1),
             device_drops: self.device_drops,
             processors: self.processors,
+            load: self.load,
             notes: &self.notes,
             hosts: &[],
             lost: &[],

@@ -138,3 +138,75 @@ fn impossible_stamps_are_refused() {
     assert_eq!(clock.take(&extreme), Outcome::Taken);
     assert_eq!(clock.read(at(u64::MAX)).unwrap().offset, i64::MAX);
 }
+
+/// Wall clocks of which ours is `error_us` exact and theirs likewise; theirs.ahead is chosen so that
+/// their monotonic clock is ahead of ours by `offset`.
+fn walls(offset: i64, error_us: u64) -> (Wall, Wall) {
+    let error = Some(Span::from_micros(error_us));
+    let own = Wall { ahead_ns: 1_700_000_000_000_000_000, error };
+    (own, Wall { ahead_ns: own.ahead_ns - offset, error })
+}
+
+/// Over paths of 20 ms there and 0 back, exchanges alone leave half of that open.
+fn asymmetric() -> PeerClock {
+    let mut clock = PeerClock::default();
+    let exchange = Exchange {
+        sent: Pair::time(START),
+        came: Pair::time(START + 20_000_000),
+        left: Pair::time(START + 20_000_000),
+        back: Pair::time(START + 20_000_000),
+    };
+    assert_eq!(clock.take(&exchange), Outcome::Taken);
+    clock
+}
+
+#[test]
+fn wall_clocks_that_are_kept_bound_what_exchanges_cannot() {
+    let mut clock = asymmetric();
+    let now = Pair::time(START + 20_000_000);
+    let read = clock.read(now).unwrap();
+    assert!(read.offset.abs_diff(10_000_000) < 10_000, "half of the asymmetry: {read:?}");
+    assert!(read.error >= Span::from_millis(10) && read.by == Narrowed::ByNothing);
+    let (own, theirs) = walls(0, 200);
+    clock.claim(now, own, theirs, None);
+    let read = clock.read(now).unwrap();
+    // From -0.4 to 0.4 ms by the walls, and not below 0 by the exchange.
+    assert!(read.offset.abs_diff(200_000) < 10_000, "{read:?}");
+    assert!(read.error <= Span::from_micros(210), "{read:?}");
+    assert_eq!(read.by, Narrowed::ByWallClocks);
+}
+
+#[test]
+fn what_the_operator_states_counts_before_what_the_kernel_says() {
+    let mut clock = asymmetric();
+    let now = Pair::time(START + 20_000_000);
+    let (own, theirs) = walls(0, 900_000);
+    clock.claim(now, own, theirs, Some(Span::from_micros(50)));
+    let read = clock.read(now).unwrap();
+    assert!(read.error <= Span::from_micros(30) && read.by == Narrowed::ByStatement, "{read:?}");
+}
+
+#[test]
+fn a_claim_that_the_exchanges_contradict_or_that_says_no_more_is_not_used() {
+    let mut clock = asymmetric();
+    let now = Pair::time(START + 20_000_000);
+    let measured = clock.read(now).unwrap();
+    // A wall clock that is wrong by a second, and says it is exact; and one that nothing keeps.
+    let (own, wrong) = walls(-1_000_000_000, 1);
+    let (_, far) = walls(0, 60_000_000);
+    for theirs in [wrong, far, Wall { error: None, ..wrong }] {
+        clock.claim(now, own, theirs, None);
+        assert_eq!(clock.read(now), Some(measured), "{theirs:?}");
+    }
+}
+
+#[test]
+fn a_claim_ages_with_the_greatest_drift() {
+    let mut clock = asymmetric();
+    let at = |millis: i128| Pair::time(START + 20_000_000 + millis * 1_000_000);
+    let (own, theirs) = walls(0, 100);
+    clock.claim(at(0), own, theirs, None);
+    let (first, later) = (clock.read(at(0)).unwrap(), clock.read(at(10_000)).unwrap());
+    // 250 ppm of 10 s on either side of the claim.
+    assert!(later.error >= first.error + Span::from_millis(2), "{first:?} {later:?}");
+}

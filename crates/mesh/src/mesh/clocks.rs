@@ -4,8 +4,9 @@ use windtunnel_model::{Span, Time};
 
 use super::context::{self, Context};
 use super::{Event, Mesh, Message, Sender, Wake};
-use crate::clock::{Exchange, Outcome};
+use crate::clock::{Exchange, Outcome, Wall};
 use crate::id::AgentId;
+use crate::wire::message::NOT_KEPT;
 
 /// Exchanges that are made quickly when a run has brought two agents together.
 const HURRY: u32 = 8;
@@ -93,7 +94,7 @@ impl Context {
         }
     }
 
-    pub(super) fn on_pong(&mut self, from: Sender, [sent, came, left]: [Time; 3]) {
+    pub(super) fn on_pong(&mut self, from: Sender, [sent, came, left]: [Time; 3], theirs: Wall) {
         if !self.knows(from) {
             return;
         }
@@ -103,6 +104,8 @@ impl Context {
             return;
         };
         known.pings.remove(asked);
+        let (now, own, apart) = (self.now, self.wall, self.config.walls_apart);
+        known.clock.claim(now, own, theirs, apart);
         match known.clock.take(&Exchange { sent, came, left, back: self.now }) {
             Outcome::Taken => {}
             Outcome::Odd => self.out.counters.odd_clocks += 1,
@@ -118,7 +121,10 @@ impl Mesh {
     pub(super) fn on_ping(&mut self, from: Sender, sent: u64) {
         if self.ctx.knows(from) {
             let now = self.ctx.now.as_nanos();
-            let pong = Message::Pong { from: self.ctx.me(), sent, came: now, left: now };
+            let Wall { ahead_ns, error } = self.ctx.wall;
+            let error = error.map_or(NOT_KEPT, Span::as_nanos);
+            let (from_me, ahead) = (self.ctx.me(), ahead_ns.cast_unsigned());
+            let pong = Message::Pong { from: from_me, sent, came: now, left: now, ahead, error };
             self.ctx.send_to(from.agent, &pong);
             self.runs.piggyback(&mut self.ctx, from.agent);
         }

@@ -6,6 +6,7 @@ use core::net::SocketAddr;
 use foca::State;
 use windtunnel_model::{Span, Time};
 
+use crate::clock::Wall;
 use crate::config::Config;
 use crate::counters::Counters;
 use crate::event::{Event, Transmit};
@@ -19,6 +20,8 @@ use crate::wire::message::{Message, Sender};
 #[derive(Debug)]
 pub(super) struct Context {
     pub(super) config: Config,
+    /// What this machine knows of its wall clock.
+    pub(super) wall: Wall,
     pub(super) now: Time,
     pub(super) rng: Rng,
     pub(super) swim: Swim,

@@ -2,9 +2,11 @@
 
 use core::net::SocketAddr;
 
-use windtunnel_model::Time;
+use windtunnel_model::{Span, Time};
 
 use super::{Mesh, Message, Wake};
+use crate::clock::Wall;
+use crate::wire::message::NOT_KEPT;
 
 impl Mesh {
     /// Passes a message to its part.
@@ -50,8 +52,10 @@ impl Mesh {
                 self.probes.on_ack_for(&mut self.ctx, from, target, number);
             }
             Message::Ping { from, sent } => self.on_ping(from, sent),
-            Message::Pong { from, sent, came, left } => {
-                self.ctx.on_pong(from, [sent, came, left].map(Time::from_nanos));
+            Message::Pong { from, sent, came, left, ahead, error } => {
+                let error = (error != NOT_KEPT).then(|| Span::from_nanos(error));
+                let wall = Wall { ahead_ns: ahead.cast_signed(), error };
+                self.ctx.on_pong(from, [sent, came, left].map(Time::from_nanos), wall);
             }
         }
     }

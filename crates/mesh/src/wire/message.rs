@@ -19,7 +19,9 @@ use crate::flow::{Entry, Fingerprint};
 use crate::id::{AgentId, Identity, PlanHash, RunId};
 
 /// The version of all of it; others are refused and counted.
-pub(crate) const VERSION: u8 = 2;
+/// The error of a wall clock that nothing keeps.
+pub(crate) const NOT_KEPT: u64 = u64::MAX;
+pub(crate) const VERSION: u8 = 3;
 
 /// Bytes of the longest datagram that is decoded, with any MTU of our own.
 pub(crate) const DATAGRAM_MAX: usize = 16_384;
@@ -120,7 +122,9 @@ pub(crate) enum Message<'a> {
     /// A request for a timestamp; it left at `sent`.
     Ping { from: Sender, sent: u64 },
     /// The answer: the request arrived at `came`, this left at `left`.
-    Pong { from: Sender, sent: u64, came: u64, left: u64 },
+    /// `ahead` and `error` are what the sender knows of its wall clock, two's complement and
+    /// [`NOT_KEPT`] included.
+    Pong { from: Sender, sent: u64, came: u64, left: u64, ahead: u64, error: u64 },
     /// Does `to` live? `origin` is the agent that wants to know, if not the sender.
     Probe { from: Identity, incarnation: u16, to: AgentId, number: u32, origin: Option<AgentId> },
     /// This agent lives. `number` and `origin` are those of the probe.
@@ -179,7 +183,9 @@ impl<'a> Message<'a> {
             14 => Message::Want { from: sender(r)?, run: RunId(r.u64()?), have: r.varint()? },
             15 => Message::Ping { from: sender(r)?, sent: r.u64()? },
             16 => {
-                Message::Pong { from: sender(r)?, sent: r.u64()?, came: r.u64()?, left: r.u64()? }
+                let from = sender(r)?;
+                let [sent, came, left] = [r.u64()?, r.u64()?, r.u64()?];
+                Message::Pong { from, sent, came, left, ahead: r.u64()?, error: r.u64()? }
             }
             17 => Message::Lost { from: r.identity()?, life: r.identity()? },
             18 => Message::Probe {
@@ -247,10 +253,10 @@ impl<'a> Message<'a> {
                 put_sender(&mut w, from);
                 w.u64(*sent);
             }
-            Message::Pong { from, sent, came, left } => {
+            Message::Pong { from, sent, came, left, ahead, error } => {
                 put_sender(&mut w, from);
-                for stamp in [sent, came, left] {
-                    w.u64(*stamp);
+                for number in [sent, came, left, ahead, error] {
+                    w.u64(*number);
                 }
             }
             Message::Probe { .. }

@@ -95,7 +95,7 @@ pub(super) fn open_files() -> Check {
 /// How the packet loop competes with programs and all else. Nothing fails without.
 pub(super) fn priority() -> Check {
     let thread = || {
-        schedule::set_policy(None, Policy::RealTime)?;
+        schedule::set_policy(None, Policy::RealTime(2))?;
         schedule::set_policy(None, Policy::Normal)
     };
     let tried = std::thread::spawn(thread).join();

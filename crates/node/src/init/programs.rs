@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
+use windtunnel_sys::clock;
 use windtunnel_sys::poll::Event;
 use windtunnel_sys::process::{
     self, Pid, Session, Signal, SpawnError, SpawnPlan, Status, Step, User,
@@ -147,13 +148,14 @@ impl Programs {
         plan.session = if spawn.terminal { Session::NewWithTerminal } else { Session::NewGroup };
         match process::spawn(&plan) {
             Ok(pid) => {
+                let at_ns = clock::monotonic_ns();
                 let number = pid.as_raw_nonzero().get();
                 self.running.insert(number, (spawn.id, pid));
                 if self.limit.is_stopped() {
                     // With the others, until these go on. It may have ended already.
                     let _ = process::kill_group(pid, Signal::STOP);
                 }
-                Reply::Spawned { id: spawn.id, pid: number.cast_unsigned() }
+                Reply::Spawned { id: spawn.id, pid: number.cast_unsigned(), at_ns }
             }
             Err(error) => Reply::SpawnFailed {
                 id: spawn.id,

@@ -94,9 +94,15 @@ impl Server<'_> {
                 let reply = self.programs.spawn(&spawn, &descriptors);
                 self.reply(&reply)
             }
-            Request::Signal { id, signal } => {
+            Request::Signal { id, signal, token } => {
                 let failed = self.programs.signal(id, signal);
-                failed.map_or(Ok(()), |reply| self.reply(&reply))
+                let at_ns = clock::monotonic_ns();
+                let sent = token.map(|token| Reply::Signalled { token, at_ns });
+                failed.into_iter().chain(sent).try_for_each(|reply| self.reply(&reply))
+            }
+            Request::Disciplines => {
+                let found = network::disciplines();
+                self.reply(&Reply::Disciplines { found })
             }
             Request::Watch { token, what } => {
                 self.watches.push((token, what));

@@ -83,4 +83,4 @@ pub(super) const ALIGNMENT: usize = 4;
 /// `nlmsghdr`: length, type, flags, sequence number, port.
 pub(super) const HEADER: usize = 16;
 /// `nlattr`: length, type.
-const ATTRIBUTE_HEADER: usize = 4;
+pub(super) const ATTRIBUTE_HEADER: usize = 4;

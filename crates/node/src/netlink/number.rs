@@ -5,7 +5,9 @@ pub(super) const AF_INET: u8 = 2;
 pub(super) const AF_INET6: u8 = 10;
 
 pub(super) const NLMSG_ERROR: u16 = 2;
+pub(super) const NLMSG_DONE: u16 = 3;
 pub(super) const NLM_F_REQUEST: u16 = 0x1;
+pub(super) const NLM_F_DUMP: u16 = 0x300;
 pub(super) const NLM_F_ACK: u16 = 0x4;
 pub(super) const NLM_F_REPLACE: u16 = 0x100;
 pub(super) const NLM_F_EXCL: u16 = 0x200;
@@ -18,6 +20,11 @@ pub(super) const RTM_NEWROUTE: u16 = 24;
 pub(super) const RTM_DELROUTE: u16 = 25;
 pub(super) const RTM_NEWRULE: u16 = 32;
 pub(super) const RTM_DELRULE: u16 = 33;
+pub(super) const RTM_NEWQDISC: u16 = 36;
+pub(super) const RTM_GETQDISC: u16 = 38;
+
+pub(super) const TCA_KIND: u16 = 1;
+pub(super) const TCA_STATS: u16 = 3;
 
 pub(super) const IFF_UP: u32 = 0x1;
 pub(super) const IFF_NOARP: u32 = 0x80;

@@ -65,12 +65,12 @@ fn signals() {
     // The output ends when the last of the group has gone.
     let output = start(node, 3, &["sh", "-c", "sleep 1000 | sleep 1000"]);
     assert!(matches!(next(node), Reply::Spawned { id: 3, .. }));
-    node.send(&Request::Signal { id: Some(3), signal: 9 }, &[]).unwrap();
+    node.send(&Request::Signal { id: Some(3), signal: 9, token: None }, &[]).unwrap();
     assert_eq!(next(node), Reply::Exited { id: 3, status: ExitStatus::Signal(9) });
     assert_eq!(read_to_end(output), "");
     // A process that is gone gets no signal, which is not a failure; an unknown signal is one.
-    node.send(&Request::Signal { id: Some(3), signal: 15 }, &[]).unwrap();
-    node.send(&Request::Signal { id: None, signal: 99 }, &[]).unwrap();
+    node.send(&Request::Signal { id: Some(3), signal: 15, token: None }, &[]).unwrap();
+    node.send(&Request::Signal { id: None, signal: 99, token: None }, &[]).unwrap();
     assert!(matches!(next(node), Reply::SignalFailed { id: None, .. }));
 }
 
@@ -80,7 +80,7 @@ fn all_processes() {
     let output = start(node, 1, &["sh", "-c", "setsid sleep 1000 & echo started"]);
     assert!(matches!(next(node), Reply::Spawned { id: 1, .. }));
     assert_eq!(next(node), Reply::Exited { id: 1, status: ExitStatus::Code(0) });
-    node.send(&Request::Signal { id: None, signal: 9 }, &[]).unwrap();
+    node.send(&Request::Signal { id: None, signal: 9, token: None }, &[]).unwrap();
     assert_eq!(read_to_end(output), "started\n");
 }
 
@@ -96,7 +96,7 @@ fn crowd() {
         assert!(matches!(next(node), Reply::Spawned { .. }));
     }
     // The last writer goes with the signal's victims, so all of them end together.
-    node.send(&Request::Signal { id: None, signal: 15 }, &[]).unwrap();
+    node.send(&Request::Signal { id: None, signal: 15, token: None }, &[]).unwrap();
     let mut ended: Vec<u64> = (0..200)
         .map(|_| match next(node) {
             Reply::Exited { id, status: ExitStatus::Signal(15) } => id,

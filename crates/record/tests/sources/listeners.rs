@@ -142,7 +142,7 @@ fn closing() {
     bench
         .world
         .node("a")
-        .send(&windtunnel_node::Request::Signal { id: Some(1), signal: 9 }, &[])
+        .send(&windtunnel_node::Request::Signal { id: Some(1), signal: 9, token: None }, &[])
         .unwrap();
     assert!(bench.has_message(PATIENCE));
     assert_eq!(bench.look(), off("10.1.0.80 53/udp"));

@@ -96,7 +96,8 @@ fn transfer() {
         let output = start(node, 2, &client);
         assert_eq!(read_to_end(output).as_bytes(), body, "the output is as without a recorder");
         assert_eq!(ended(&world, "a", 2), ExitStatus::Code(0));
-        node.send(&windtunnel_node::Request::Signal { id: None, signal: 9 }, &[]).unwrap();
+        node.send(&windtunnel_node::Request::Signal { id: None, signal: 9, token: None }, &[])
+            .unwrap();
         ended(&world, "a", 1);
     });
     assert_eq!((findings.programs, findings.failed), (2, 0), "{findings:?}");
@@ -149,7 +150,8 @@ fn killed() {
         let mut client = Program::start(node, 2, &["busybox", "nc", "127.0.0.1", "9000"]);
         client.go_on();
         assert_eq!(server.line(), "");
-        node.send(&windtunnel_node::Request::Signal { id: Some(2), signal: 9 }, &[]).unwrap();
+        node.send(&windtunnel_node::Request::Signal { id: Some(2), signal: 9, token: None }, &[])
+            .unwrap();
         assert_eq!(server.line(), "b''", "the end of the connection");
         assert_eq!(ended(&world, "a", 1), ExitStatus::Code(0));
     });

@@ -8,7 +8,7 @@ use super::event::Event;
 use super::expect::Expect;
 use super::lan::Lans;
 use super::link::{Both, Link, read_both};
-use super::machine::{HostLoss, Placement};
+use super::machine::{HostLoss, Placement, WhichDelays};
 use super::model::{Division, Model, read_model};
 use super::node::{Node, NodeDefaults, NodeKeys, read_defaults};
 use super::pool::{GivenPools, read_pools};
@@ -105,6 +105,8 @@ map! {
         "placement" PLACEMENT: Placement,
         /// Where a run has several machines: what is done when one of them is lost; default fail.
         "on-host-loss" ON_HOST_LOSS: HostLoss,
+        /// Where a run has several machines: what of delays has to be right; default one-way.
+        "delays" DELAYS: WhichDelays,
         /// What is recorded of the run as evidence: `true`, `standby`, `off` (the default), a list of
         /// layers, or a map that says more.
         "record" RECORD: Record,
@@ -172,6 +174,7 @@ pub(crate) fn decode_file(from: &mut Decoder<'_>, root: &Value) -> Draft {
         machines: MachineKeys {
             placement: from.read_at_key(&file, File::PLACEMENT),
             on_host_loss: from.read_at_key(&file, File::ON_HOST_LOSS),
+            delays: from.read_at_key(&file, File::DELAYS),
             several: false,
         },
         record: read_some(from, &file, File::RECORD),

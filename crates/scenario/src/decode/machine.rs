@@ -1,6 +1,6 @@
 //! What matters where a run has several machines.
 
-use windtunnel_model::placement::{OnHostLoss, Strategy};
+use windtunnel_model::placement::{Delays, OnHostLoss, Strategy};
 
 use super::{At, Decoder, Field};
 use crate::grammar::{form, text, words};
@@ -11,6 +11,7 @@ use crate::text::shorten;
 pub(crate) struct MachineKeys {
     pub(crate) placement: Option<At<Strategy>>,
     pub(crate) on_host_loss: Option<At<OnHostLoss>>,
+    pub(crate) delays: Option<At<Delays>>,
     /// Whether there are several machines.
     pub(crate) several: bool,
 }
@@ -22,6 +23,10 @@ impl MachineKeys {
 
     pub(crate) fn on_host_loss(&self) -> OnHostLoss {
         self.on_host_loss.as_ref().map(|it| it.value).unwrap_or_default()
+    }
+
+    pub(crate) fn delays(&self) -> Delays {
+        self.delays.as_ref().map(|it| it.value).unwrap_or_default()
     }
 }
 
@@ -47,6 +52,19 @@ words! {
         "fail" => OnHostLoss::Fail,
         /// The nodes of that machine are lost; the others go on.
         "continue" => OnHostLoss::Continue,
+    }
+}
+
+words! {
+    /// What of delays between machines has to be right. Their clocks are compared by messages, which
+    /// cannot tell a slower way out from a slower way back: what is too early one way is as late the
+    /// other way.
+    WhichDelays as "Delays"; Delays {
+        /// Each way. Clocks that are not known to the bound of `--max-lateness` make the run NOT
+        /// FAITHFUL.
+        "one-way" => Delays::OneWay,
+        /// There and back together. Clocks that are not known so well are a warning.
+        "round-trips" => Delays::RoundTrips,
     }
 }
 

@@ -17,6 +17,7 @@ pub(super) fn notice(found: &mut Diagnostics, draft: &Draft) {
     };
     note("placement", draft.machines.placement.as_ref().map(|it| it.place));
     note("on-host-loss", draft.machines.on_host_loss.as_ref().map(|it| it.place));
+    note("delays", draft.machines.delays.as_ref().map(|it| it.place));
     let nodes = draft.nodes.iter().map(|node| &node.keys);
     for keys in std::iter::once(&draft.node_defaults).chain(nodes) {
         note("pin", keys.pin.as_ref().map(|it| it.place));

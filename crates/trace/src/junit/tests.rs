@@ -1,7 +1,7 @@
 //! The document, read back by a small reader of well-formed XML.
 
 use super::*;
-use crate::report::{Machine, Verdict};
+use crate::report::{Machine, Planned, Verdict};
 
 fn report() -> Report {
     let expectation = |line, met| Expectation {
@@ -52,6 +52,7 @@ fn report() -> Report {
         attempts: Vec::new(),
         lost: Vec::new(),
         lateness: crate::lateness::Summary::default(),
+        planned: Planned::default(),
         machine: Machine::default(),
         hosts: Vec::new(),
         programs: vec![program("a", true), program("b", false)],

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Planned;
 use crate::lateness;
 
 /// One machine of a run over several.
@@ -17,6 +18,9 @@ pub struct Host {
     pub machine: Machine,
     /// Lateness over all packets delivered to its nodes.
     pub lateness: lateness::Summary,
+    /// What was planned for times of the run there.
+    #[serde(default)]
+    pub planned: Planned,
     /// Packets that it sent to the other machines.
     pub sent_packets: u64,
     /// Bytes of the datagrams that it sent, without the headers of IP and UDP.
@@ -69,6 +73,22 @@ pub struct Peer {
     pub received_bytes: u64,
     /// How long it answered no probes, together, in nanoseconds.
     pub silent_ns: u64,
+    /// How well its clock was known; absent if it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<PeerClock>,
+}
+
+/// How well a machine knew the clock of another one, at the worst in the run. Packets of the other
+/// one may be early or late by so much that no count of lateness has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PeerClock {
+    /// Nanoseconds by which the other's monotonic clock was ahead, about.
+    pub ahead_ns: i64,
+    /// That was wrong by no more than this, in nanoseconds.
+    pub error_ns: u64,
+    /// By what it was known: `exchanges` (the fastest messages each way), also `synchronised` (the
+    /// kernels' NTP or PTP state) or `stated` (`--clock-offsets`).
+    pub by: String,
 }
 
 /// How soon a machine reckoned with flows of the other machines that share a link with one of its

@@ -20,6 +20,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::relay::{self, Relay};
 use crate::render::event;
+use crate::render::text::shown;
 
 /// Observes the run while the command runs.
 pub(super) struct Wrapper {
@@ -126,7 +127,7 @@ impl Observer for Wrapper {
             Notice::Event(event) => self.event(event),
             Notice::Output { source, line, .. } => {
                 let lines = &mut self.seen().lines;
-                lines.push_back(format!("{source} | {line}"));
+                lines.push_back(format!("{source} | {}", shown(line)));
                 if lines.len() > LINES_KEPT {
                     lines.pop_front();
                 }

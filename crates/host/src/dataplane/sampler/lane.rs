@@ -25,7 +25,13 @@ pub(super) struct LaneSampler {
 }
 
 impl LaneSampler {
-    pub(super) fn finish(self, lane: Lane, end: Time, engine: &Engine) -> LaneResult {
+    pub(super) fn finish(
+        self,
+        lane: Lane,
+        end: Time,
+        no_memory: u64,
+        engine: &Engine,
+    ) -> LaneResult {
         let phases = self.phases.finish(phase_of(end, engine, lane, self.lateness.clone()));
         let mut lateness = Lateness::new();
         phases.iter().for_each(|phase| lateness.add(&phase.lateness));
@@ -33,6 +39,7 @@ impl LaneSampler {
             counters: *engine.lane(lane),
             lateness: if phases.is_empty() { self.lateness } else { lateness },
             late: self.late,
+            no_memory,
             phases,
             series: self.series,
         }

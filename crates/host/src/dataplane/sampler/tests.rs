@@ -192,3 +192,23 @@ fn all_samples_are_kept_only_of_directions_that_expectations_name() {
     assert_eq!(series.0[0].rate_bit_per_s, Some(8_000_000));
     assert!(tally.lanes[1].series.is_none());
 }
+
+#[test]
+fn what_is_late_or_dropped_after_the_end_of_the_run_does_not_count() {
+    let mut bench = Bench::new();
+    bench.sampler.departed(lane(0), at(10), at(12));
+    bench.sample(100, 3);
+    bench.sampler.end(at(150), 2, &bench.engine);
+    // The run is torn down: the kernel drops resets of thousands of connections.
+    bench.sampler.departed(lane(0), at(160), at(900));
+    bench.sampler.count_truncated();
+    bench.sample(1_000, 5_000);
+    bench.sampler.end(at(1_050), 7, &bench.engine);
+    let tally = bench.finish(1_100);
+    assert_eq!((tally.departures.packets(), tally.late), (1, 1));
+    assert_eq!(tally.lanes[0].lateness.packets(), 1);
+    let drops: Vec<(u64, u64)> =
+        tally.kernel_drops.iter().map(|(at, drops)| (at.as_nanos() / 1_000_000, *drops)).collect();
+    assert_eq!(drops, [(100, 3), (150, 2)]);
+    assert_eq!((tally.truncated, tally.late_intervals.len()), (0, 1));
+}

@@ -1,5 +1,7 @@
 //! What events do to programs.
 
+use std::collections::BTreeMap;
+
 use windtunnel_model::plan::{Action, NodeVerb};
 use windtunnel_model::{NodeId, Span};
 use windtunnel_sys::process::Signal;
@@ -23,7 +25,7 @@ impl Programs {
         intended: Span,
     ) -> Vec<Event> {
         self.expect_joins(action);
-        self.act(cx, action, intended)
+        self.act(cx, action, intended, false)
     }
 
     /// Does the events that are due, after the starts that were due before each: however late both
@@ -34,7 +36,7 @@ impl Programs {
                 self.supervisor.tick(at.saturating_sub(Span::from_nanos(1)));
                 self.do_commands(cx);
             }
-            self.act(cx, &action, at);
+            self.act(cx, &action, at, true);
         }
     }
 
@@ -44,11 +46,20 @@ impl Programs {
         }
     }
 
-    fn act(&mut self, cx: &Context, action: &Action, intended: Span) -> Vec<Event> {
+    /// `is_planned`: the time was still to come when it was asked for.
+    fn act(
+        &mut self,
+        cx: &Context,
+        action: &Action,
+        intended: Span,
+        is_planned: bool,
+    ) -> Vec<Event> {
         match action {
-            Action::Node { nodes, verb } => self.do_to_nodes(cx, nodes, *verb, intended),
+            Action::Node { nodes, verb } => {
+                self.do_to_nodes(cx, nodes, *verb, (intended, is_planned))
+            }
             Action::Churn { leave, by, join } => {
-                let mut events = self.leave(cx, leave, *by, intended);
+                let mut events = self.leave(cx, leave, *by, (intended, is_planned));
                 events.extend(self.join(cx, join, intended));
                 events
             }
@@ -79,22 +90,26 @@ impl Programs {
         cx: &Context,
         nodes: &[NodeId],
         by: NodeVerb,
-        intended: Span,
+        when: (Span, bool),
     ) -> Vec<Event> {
-        let nodes = cx.nodes.named_here(nodes).into_iter();
-        let leave = |(index, node)| {
+        let nodes = cx.nodes.named_here(nodes);
+        for node in nodes.keys() {
             // First, so that the exits that follow are known to be churn's doing.
-            self.supervisor.on_leave(NodeId::from_index(index), cx.journal.elapsed());
-            cx.nodes.signal(index, signals_of(by), &cx.journal);
-            cx.journal.log(Some(intended), EventKind::Node { node, verb: "leave".to_owned() })
+            self.supervisor.on_leave(NodeId::from_index(*node), cx.journal.elapsed());
+        }
+        signal_at_once(cx, &nodes, ("leave", signals_of(by)), when);
+        let log = |node| {
+            let verb = "leave".to_owned();
+            cx.journal.log(Some(when.0), EventKind::Node { node, verb })
         };
-        nodes.map(leave).collect()
+        nodes.into_values().map(log).collect()
     }
 
     fn join(&mut self, cx: &Context, nodes: &[NodeId], intended: Span) -> Vec<Event> {
         let nodes = cx.nodes.named_here(nodes).into_iter();
         let join = |(index, node)| {
-            self.supervisor.on_join(NodeId::from_index(index), cx.journal.elapsed());
+            let now = cx.journal.elapsed();
+            self.supervisor.on_join(NodeId::from_index(index), now, Some(intended));
             cx.journal.log(Some(intended), EventKind::Node { node, verb: "join".to_owned() })
         };
         nodes.map(join).collect()
@@ -105,25 +120,46 @@ impl Programs {
         cx: &Context,
         nodes: &[NodeId],
         verb: NodeVerb,
-        intended: Span,
+        when: (Span, bool),
     ) -> Vec<Event> {
-        let mut events = Vec::new();
-        for (index, node) in cx.nodes.named_here(nodes) {
+        let (nodes, mut events) = (cx.nodes.named_here(nodes), Vec::new());
+        for node in nodes.keys() {
             // First, so that the exits that follow are known to be the event's doing.
-            self.supervisor.on_verb(NodeId::from_index(index), verb, cx.journal.elapsed());
-            // In a freeze, what is resumed goes on when everything does.
-            if verb != NodeVerb::Resume || !self.freeze.is_on() {
-                cx.nodes.signal(index, signals_of(verb), &cx.journal);
-            }
+            self.supervisor.on_verb(NodeId::from_index(*node), verb, cx.journal.elapsed());
+        }
+        // In a freeze, what is resumed goes on when everything does.
+        if verb != NodeVerb::Resume || !self.freeze.is_on() {
+            signal_at_once(cx, &nodes, (verb.name(), signals_of(verb)), when);
+        }
+        for (index, node) in nodes {
             if self.supervisor.is_absent(NodeId::from_index(index)) {
                 let verb = verb.name();
                 let text = format!("{node} is not there: {verb} has no effect until it joins");
                 cx.journal.warn(text);
             }
             let verb = verb.name().to_owned();
-            events.push(cx.journal.log(Some(intended), EventKind::Node { node, verb }));
+            events.push(cx.journal.log(Some(when.0), EventKind::Node { node, verb }));
         }
         events
+    }
+}
+
+/// Sends signals to several nodes, with nothing between. Each node confirms what was planned for a
+/// time.
+fn signal_at_once(
+    cx: &Context,
+    nodes: &BTreeMap<usize, String>,
+    (verb, signals): (&str, &[Signal]),
+    (intended, is_planned): (Span, bool),
+) {
+    let token = |(node, name): (&usize, &String)| {
+        let what = format!("{verb} of {name}");
+        cx.punctuality.borrow_mut().signal(*node, what, intended, nodes.len())
+    };
+    let tokens: Vec<Option<u64>> =
+        nodes.iter().map(|node| is_planned.then(|| token(node))).collect();
+    for (node, token) in nodes.keys().zip(tokens) {
+        cx.nodes.signal_with(*node, signals, token, &cx.journal);
     }
 }
 
@@ -140,8 +176,10 @@ fn signals_of(verb: NodeVerb) -> &'static [Signal] {
 
 #[cfg(test)]
 mod tests {
+    use windtunnel_node::Request;
+
     use super::*;
-    use crate::live::testing::{context, plan, programs};
+    use crate::live::testing::{context, plan, programs, set_clock};
 
     const EVENTS: &str = "
 nodes: {a: {run: x}, b: {run: x, count: 2}}
@@ -163,6 +201,46 @@ events:
         assert_eq!(sent.signals(), [(0, 19), (0, 9)]);
         let intended: Vec<_> = log.events().iter().map(|event| event.intended_ns).collect();
         assert_eq!(intended, [Some(1_000_000_000), Some(2_000_000_000)]);
+    }
+
+    #[test]
+    fn a_group_gets_its_signals_at_once_and_what_confirms_each_is_asked_for() {
+        let file = EVENTS.replace("{at: 2s, node: a, do: kill}", "{at: 2s, node: b, do: stop}");
+        let (context, sent, log) = context(plan(&file), None);
+        let mut programs = programs(&context);
+        programs.tick(&context, Span::ZERO);
+        let origin = context.journal.origin();
+        set_clock(origin + Span::from_secs(1));
+        programs.tick(&context, Span::from_secs(1));
+        set_clock(origin + Span::from_secs(2));
+        programs.tick(&context, Span::from_secs(2));
+        let tokens = sent.requests().into_iter().filter_map(|(node, request)| match request {
+            Request::Signal { signal, token, .. } => Some((node, signal, token)),
+            _ => None,
+        });
+        // Both signals of a node, and the last of them is confirmed.
+        let expected =
+            [(0, 19, Some(0)), (1, 15, None), (1, 18, Some(1)), (2, 15, None), (2, 18, Some(2))];
+        assert_eq!(tokens.collect::<Vec<_>>(), expected);
+        assert_eq!(log.whats().len(), 3);
+        let ms = Span::from_millis;
+        let mut punctuality = context.punctuality.into_inner();
+        for (token, at) in [(0, 1_000), (1, 2_001), (2, 2_009)] {
+            punctuality.signalled(token, ms(at));
+        }
+        let late = punctuality.finish(ms(3_000)).worst;
+        assert_eq!(late.len(), 1);
+        assert_eq!((late[0].what.as_str(), late[0].late), ("stop of b-2", ms(9)));
+    }
+
+    #[test]
+    fn what_is_asked_for_at_once_has_no_time_that_it_could_miss() {
+        let (context, sent, _) = context(plan(EVENTS), None);
+        let mut programs = programs(&context);
+        let pause = Action::Node { nodes: vec![NodeId(0)], verb: NodeVerb::Pause };
+        programs.do_now(&context, &pause, Span::ZERO);
+        let confirmed = |(_, request)| matches!(request, Request::Signal { token: Some(_), .. });
+        assert!(!sent.requests().into_iter().any(confirmed));
     }
 
     #[test]

@@ -105,7 +105,7 @@ mod tests {
         let (context, sent, _) = context(plan(&file("freeze")), None);
         let mut programs = programs(&context);
         programs.tick(&context, Span::ZERO);
-        programs.spawned(&context, 1, 7);
+        programs.spawned(&context, 1, 7, Time::ZERO);
         programs.overloaded(&context, context.journal.now(), BEHIND);
         let on_a = |verb| Action::Node { nodes: vec![NodeId(0)], verb };
         programs.do_now(&context, &on_a(NodeVerb::Pause), Span::ZERO);
@@ -118,7 +118,7 @@ mod tests {
         let (context, sent, _) = context(plan(&file("freeze")), None);
         let mut programs = programs(&context);
         programs.tick(&context, Span::ZERO);
-        programs.spawned(&context, 1, 7);
+        programs.spawned(&context, 1, 7, Time::ZERO);
         let on_a = |verb| Action::Node { nodes: vec![NodeId(0)], verb };
         programs.do_now(&context, &on_a(NodeVerb::Pause), Span::ZERO);
         programs.overloaded(&context, context.journal.now(), BEHIND);
@@ -135,7 +135,7 @@ mod tests {
         programs.tick(&context, Span::ZERO);
         programs.overloaded(&context, context.journal.now(), BEHIND);
         let before = sent.signals().len();
-        programs.spawned(&context, 2, 8);
+        programs.spawned(&context, 2, 8, Time::ZERO);
         assert_eq!(sent.signals()[before..], [(1, STOP)]);
     }
 

@@ -24,13 +24,13 @@ fn a_program_is_watched_when_it_runs_and_others_start_when_it_is_ready() {
     let mut programs = programs(&context);
     programs.tick(&context, Span::ZERO);
     assert_eq!(started(&sent), [(0, 1)]);
-    programs.spawned(&context, 1, 77);
+    programs.spawned(&context, 1, 77, Time::ZERO);
     let watch = Request::Watch { token: 0, what: Listener::Tcp(80) };
     assert_eq!(sent.requests().last(), Some(&(0, watch)));
     programs.ready(&context, key_of(0));
     programs.tick(&context, Span::ZERO);
     assert_eq!(started(&sent), [(0, 1), (1, 2)]);
-    programs.spawned(&context, 2, 78);
+    programs.spawned(&context, 2, 78, Time::ZERO);
     let node = |node: &str| node.to_owned();
     let argv = |word: &str| vec![word.to_owned()];
     // The client names no condition: that it is ready at once is not logged.
@@ -60,7 +60,7 @@ fn an_exit_is_logged_as_shells_number_it() {
     let (context, _, log) = context(plan(WEB), None);
     let mut programs = programs(&context);
     programs.tick(&context, Span::ZERO);
-    programs.spawned(&context, 1, 77);
+    programs.spawned(&context, 1, 77, Time::ZERO);
     programs.exited(&context, 1, ExitStatus::Signal(9));
     // The second report of the same start is of nothing.
     programs.exited(&context, 1, ExitStatus::Code(0));
@@ -75,7 +75,7 @@ fn programs_of_a_node_that_dies_are_logged_as_killed() {
     let (context, _, log) = context(plan(WEB), None);
     let mut programs = programs(&context);
     programs.tick(&context, Span::ZERO);
-    programs.spawned(&context, 1, 77);
+    programs.spawned(&context, 1, 77, Time::ZERO);
     programs.node_died(&context, 0);
     programs.node_died(&context, 1);
     let (node, signal) = ("web".to_owned(), Some(9));
@@ -88,7 +88,7 @@ fn the_status_of_a_node_has_its_init_and_its_programs() {
     let (context, _, _) = context(plan(WEB), None);
     let mut programs = programs(&context);
     programs.tick(&context, Span::ZERO);
-    programs.spawned(&context, 1, 77);
+    programs.spawned(&context, 1, 77, Time::ZERO);
     let status = programs.statuses(&context);
     let states: Vec<_> = status.iter().map(|node| node.programs[0].state.as_str()).collect();
     assert_eq!(states, ["running", "waiting"]);

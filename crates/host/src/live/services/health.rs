@@ -5,7 +5,7 @@
 //! and healthy with the first that does not. While all programs are paused because the emulation is
 //! behind, nothing is probed, and what was under way then says nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use windtunnel_model::plan::{Probe, Transport};
 use windtunnel_model::{NodeId, Plan, ServiceId, Span, Time};
@@ -21,6 +21,8 @@ pub(super) struct Probes {
     /// Those under way, by token.
     under_way: BTreeMap<u64, UnderWay>,
     next_token: u64,
+    /// Those that were due and could not begin yet: they have no time of their own then.
+    held: BTreeSet<(ServiceId, NodeId)>,
     /// Whether programs are paused.
     is_frozen: bool,
 }
@@ -43,6 +45,9 @@ pub(super) enum Step {
         token: u64,
         node: NodeId,
         request: Request,
+        /// What it is called, and when it was due.
+        name: String,
+        due: Time,
     },
     /// A command has to be killed.
     Kill {
@@ -88,7 +93,11 @@ impl Probes {
                     continue;
                 }
                 let due = *self.due.entry(key).or_insert(now);
-                if due > now || self.is_frozen || self.is_under_way(key) {
+                if due > now {
+                    continue;
+                }
+                if self.is_frozen || self.is_under_way(key) {
+                    self.held.insert(key);
                     continue;
                 }
                 // What could not begin in time is not made up for.
@@ -97,11 +106,13 @@ impl Probes {
                 self.next_token += 1;
                 let Some(request) = request(service, token, health.timeout) else { continue };
                 let is_command = matches!(health.probe, Probe::Command(_));
+                let due = if self.held.remove(&key) { now } else { due };
+                let name = format!("probe of {}", service.name);
                 let (service, node) = key;
                 let deadline = now + health.timeout;
                 let under_way = UnderWay { service, node, deadline, is_command, counts: true };
                 self.under_way.insert(token, under_way);
-                steps.push(Step::Begin { token, node, request });
+                steps.push(Step::Begin { token, node, request, name, due });
             }
         }
         steps
@@ -221,17 +232,20 @@ mod tests {
         assert!(probes.tick(at(0), &plan, &waiting, |_| true).is_empty());
         assert!(probes.tick(at(0), &plan, &registered(&plan), |_| false).is_empty(), "elsewhere");
         let steps = probes.tick(at(5), &plan, &registered(&plan), |_| true);
-        let [Step::Begin { token, node: NODE, request: Request::Probe { what, .. } }] = &steps[..]
+        let [Step::Begin { token, node: NODE, request: Request::Probe { what, .. }, due, .. }] =
+            &steps[..]
         else {
             panic!("{steps:?}");
         };
         assert_eq!((what.port, what.http.as_deref(), what.host.as_str()), (80, Some("/x"), "www"));
+        assert_eq!(*due, at(5));
         assert!(probes.expects(0, *token) && !probes.expects(1, *token));
         assert_eq!(probes.next(), Some(at(305)), "its deadline");
         assert_eq!(probes.end(*token, None), Some(outcome(None)));
         assert_eq!(probes.next(), Some(at(1005)));
         assert!(probes.tick(at(1004), &plan, &registered(&plan), |_| true).is_empty());
-        assert_eq!(probes.tick(at(1005), &plan, &registered(&plan), |_| true).len(), 1);
+        let late = probes.tick(at(1300), &plan, &registered(&plan), |_| true);
+        assert!(matches!(&late[..], [Step::Begin { due, .. }] if *due == at(1005)), "{late:?}");
     }
 
     #[test]
@@ -250,7 +264,8 @@ mod tests {
         assert_eq!(over, [Step::Over(outcome(Some("it took too long"))), kill]);
         assert!(probes.tick(at(1000), &plan, &states, |_| true).is_empty(), "it still runs");
         assert_eq!(probes.end(PROBE_FIRST, Some("was ended".to_owned())), None);
-        assert_eq!(probes.tick(at(1001), &plan, &states, |_| true).len(), 1);
+        let next = probes.tick(at(1001), &plan, &states, |_| true);
+        assert!(matches!(&next[..], [Step::Begin { due, .. }] if *due == at(1001)), "it was held");
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! What kept packets from being on time.
 
+use windtunnel_model::quantity::total;
 use windtunnel_model::{Lane, Span};
+use windtunnel_sys::limits::Processors;
 
 use crate::text::rounded;
-use crate::verdict::evidence::{Evidence, busy_percent};
+use crate::verdict::evidence::{Evidence, busy_percent, span_of};
 
 pub(super) fn lane_text(evidence: &Evidence<'_>, lane: Lane) -> String {
     let link = &evidence.plan.links[lane.link.index()].name;
@@ -17,14 +19,23 @@ pub(super) fn cause(evidence: &Evidence<'_>, worst: Span) -> String {
     let share =
         |part: u64| u64::try_from(u128::from(part) * 100 / u128::from(elapsed)).unwrap_or(100);
     let (ran, waited) = (share(evidence.tally.ran_ns), share(evidence.tally.waited_ns));
-    let busy = busy_percent(evidence.processors);
-    if share(evidence.stolen().as_nanos()) >= STOLEN_PERCENT {
-        let stolen = rounded(evidence.stolen());
-        return format!("the hypervisor took {stolen} of processor time from this machine");
+    // Where it is known, what the processors did when packets were late; else in all the run.
+    let (when, during) = match evidence.load {
+        load if load.lasted.is_zero() => (evidence.processors, ""),
+        load => (load.into(), " when packets were late"),
+    };
+    let busy = busy_percent(when);
+    let stolen = stolen_percent(when);
+    if stolen >= STOLEN_PERCENT && stolen >= stolen_percent(evidence.processors) {
+        let taken = rounded(span_of(when.stolen));
+        return format!(
+            "the hypervisor took {taken} of processor time from this machine{during}, {stolen}% of \
+             what it has"
+        );
     }
     if waited >= WAITED_PERCENT || busy >= SATURATED_PERCENT {
         return format!(
-            "the processors are saturated: busy for {busy}% of the time; the engine was ready but had \
+            "the processors are saturated: busy for {busy}% of the time{during}; the engine was ready but had \
              none for {waited}%, and ran for {ran}%"
         );
     }
@@ -36,10 +47,17 @@ pub(super) fn cause(evidence: &Evidence<'_>, worst: Span) -> String {
     } else {
         "short stalls of this machine"
     };
-    format!("{stood} (its processors were busy for {busy}% of the time)")
+    format!("{stood} (its processors were busy for {busy}% of the time{during})")
 }
 
-const STOLEN_PERCENT: u64 = 3;
+fn stolen_percent(processors: Processors) -> u64 {
+    let Processors { busy, idle, stolen } = processors;
+    let all = u128::from(total([busy, idle, stolen]).max(1));
+    u64::try_from(u128::from(stolen) * 100 / all).unwrap_or(100)
+}
+
+/// Of the time of all processors. Less is usual on shared machines, and there when nothing is late.
+const STOLEN_PERCENT: u64 = 5;
 
 const WAITED_PERCENT: u64 = 3;
 

@@ -1,6 +1,5 @@
 //! Whether the emulation was what was asked.
 
-use windtunnel_engine::DropReason;
 use windtunnel_model::{Span, Time};
 use windtunnel_sys::limits::Processors;
 
@@ -8,6 +7,8 @@ use super::super::testing::Case;
 use crate::dataplane::LateInterval;
 use crate::devices::DeviceDrops;
 use crate::ending::Ending;
+use crate::load::WhenLate;
+use crate::planned::Late;
 use windtunnel_model::Lane;
 
 /// Through a router: lanes 0 (a to r), 1 (r to a), 2 (r to b), 3 (b to r).
@@ -82,6 +83,31 @@ fn a_loop_that_stood_still_is_doubted_also_where_no_packet_moved() {
 }
 
 #[test]
+fn a_planned_event_later_than_its_bound_is_doubted_by_its_name() {
+    let mut case = Case::of(ROUTED);
+    let event = |what: &str, late| Late {
+        what: what.to_owned(),
+        intended: Span::from_secs(5),
+        late: Span::from_millis(late),
+        bound: Span::from_millis(1),
+    };
+    case.planned.add(event("kill of a", 1));
+    assert_eq!(doubts(&case), [] as [&str; 0]);
+    case.planned.add(event("start of b (x)", 286));
+    case.planned.add(event("kill of a", 1_000));
+    let expected = "2 of 3 planned events were late: kill of a, planned for 5.00s, by 1.00s (it may \
+                    by 1.00ms), start of b (x), planned for 5.00s, by 286ms (it may by 1.00ms); \
+                    likely cause: a stall of windtunnel's process or of this machine (its \
+                    processors were busy for 0% of the time)";
+    assert_eq!(doubts(&case), [expected]);
+    let report = case.judge();
+    assert!(report.verdict.disturbed, "a machine with more time may do it");
+    let planned = report.planned;
+    assert_eq!((planned.happened, planned.late, planned.latest_ns), (3, 2, 1_000_000_000));
+    assert_eq!(planned.worst[1].event, "start of b (x)");
+}
+
+#[test]
 fn the_likely_cause_is_what_the_kernel_says_of_the_thread_and_the_processors() {
     let cause = |change: fn(&mut Case)| {
         let mut case = Case::of(ROUTED);
@@ -103,12 +129,22 @@ fn the_likely_cause_is_what_the_kernel_says_of_the_thread_and_the_processors() {
     assert!(cause(busy).starts_with("the processors are saturated: busy for 85% of the time"));
     let ran = cause(|case| case.tally.ran_ns = 8_000_000_000);
     assert_eq!(ran, "the offered rate is too high: the engine was busy 80% of the time");
-    // At 100 ticks a second, 30 ticks are 3 % of ten seconds.
-    let ticks = windtunnel_sys::limits::ticks_per_second() * 3 / 10;
+    let second = windtunnel_sys::limits::ticks_per_second();
     let mut case = Case::of(ROUTED);
     case.depart(10, LATE, 2);
-    case.processors.stolen = ticks;
-    assert!(doubts(&case)[0].contains("the hypervisor took 300ms of processor time"));
+    // 3 % in all the run, at any time.
+    case.processors = Processors { busy: 0, idle: 97 * second, stolen: 3 * second };
+    assert!(doubts(&case)[0].contains("short stalls of this machine"), "{:?}", doubts(&case));
+    // Nothing of that when packets were late.
+    let lasted = Span::from_secs(1);
+    case.load = WhenLate { busy: second, idle: second, stolen: 0, lasted };
+    let cause = "short stalls of this machine (its processors were busy for 50% of the time when \
+                 packets were late)";
+    assert!(doubts(&case)[0].ends_with(cause), "{:?}", doubts(&case));
+    case.load = WhenLate { busy: second, idle: second / 2, stolen: second / 2, lasted };
+    let cause = "the hypervisor took 500ms of processor time from this machine when packets were \
+                 late, 25% of what it has";
+    assert!(doubts(&case)[0].ends_with(cause), "{:?}", doubts(&case));
 }
 
 #[test]
@@ -119,7 +155,7 @@ fn packets_that_were_lost_outside_the_model_are_counted_by_where_that_was() {
     case.device_drops = DeviceDrops { packets: 1, backlog_packets: 9 };
     case.tally.refused = 3;
     case.tally.truncated = 4;
-    case.tally.lanes[3].counters.dropped[DropReason::Memory] = 6;
+    case.tally.lanes[3].no_memory = 6;
     let doubts = doubts(&case);
     let starts = [
         "the kernel dropped 7 packets before the engine saw them, first in the 100ms before 700ms",

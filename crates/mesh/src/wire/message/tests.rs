@@ -73,7 +73,7 @@ pub(crate) fn samples() -> Vec<Message<'static>> {
         Message::Digest(FROM, Digest { run, top: 14, flows, lost: 1 }),
         Message::Want { from: FROM, run, have: 11 },
         Message::Ping { from: FROM, sent: 1 },
-        Message::Pong { from: FROM, sent: 1, came: 2, left: 3 },
+        Message::Pong { from: FROM, sent: 1, came: 2, left: 3, ahead: u64::MAX, error: 4 },
         Message::Probe {
             from: identity(2),
             incarnation: 3,
@@ -130,7 +130,7 @@ fn the_bytes_of_a_delta_are_these() {
         entries: vec![flow_entry(14, false)],
     };
     let expected = [
-        &[2, 12][..],
+        &[3, 12][..],
         &[0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 1],
         &[0, 0, 0, 0, 0, 0, 0, 77],
         &[10, 4, 0],
