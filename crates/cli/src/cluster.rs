@@ -2,6 +2,7 @@
 
 mod concerns;
 pub(crate) mod machines;
+mod reservations;
 mod talk;
 
 use std::path::{Path, PathBuf};
@@ -12,7 +13,8 @@ use windtunnel_lead::KeySource;
 use crate::failure::Failure;
 
 pub(crate) use concerns::concerns;
-pub(crate) use talk::{progress, refuse_to_detach, report_started};
+pub(crate) use reservations::refuse_spread;
+pub(crate) use talk::{progress, refuse_silent, refuse_to_detach, report_started};
 
 /// The choice of the key.
 #[derive(Debug, Clone, clap::Args)]

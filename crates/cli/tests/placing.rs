@@ -185,6 +185,29 @@ fn a_plan_that_two_machines_cannot_carry_is_refused_with_numbers() {
 }
 
 #[test]
+fn machines_are_asked_for_the_programs_of_their_nodes() {
+    let cluster = Cluster::start();
+    let hosts = format!("{},all", cluster.address(0));
+    let file = |program: &str| {
+        format!(
+            "nodes: {{a: {{pin: m1, run: 'true'}}, b: {{pin: m2, run: {program}}}}}\n\
+             links: [{{between: [a, b], latency: 5s}}]\n"
+        )
+    };
+    let (code, table, talk) = cluster.check(&file("'true'"), &hosts, &[]);
+    assert_eq!((code, talk.as_str()), (Some(0), ""), "{table}");
+    // Both machines are this one, so that only the name says which was asked.
+    for more in [&[][..], &["--json"]] {
+        let (code, table, talk) = cluster.check(&file("no-such-program"), &hosts, more);
+        assert_eq!(code, Some(4), "{table}");
+        let all = table + &talk;
+        assert!(all.contains("host m2: node b: "), "{all}");
+        assert!(all.contains("there is no program `no-such-program` in PATH"), "{all}");
+        assert!(!all.contains("host m1: node"), "{all}");
+    }
+}
+
+#[test]
 fn unknown_machines_are_refused_with_a_list_of_the_known_ones() {
     let cluster = Cluster::start();
     let file = pinned("latency: 5s");

@@ -50,9 +50,12 @@ fn agent() -> Result<(), Box<dyn Error>> {
         clock_offsets: None,
         key: ClusterKey::generate()?.0,
         worker: None,
+        look: None,
         limits: Default::default(),
         folder,
+        host_timeout: Default::default(),
         keep_results: Default::default(),
+        linger: None,
         until_stdin_closes: true,
     };
     agent.run(|notice| {

@@ -4,6 +4,7 @@
 //! which owns the mesh; answers that take longer are tasks of their own.
 
 mod answer;
+mod audit;
 mod end;
 pub(crate) mod exec;
 mod folder;
@@ -20,16 +21,19 @@ mod worker;
 
 use std::collections::BTreeSet;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use quinn::{Endpoint, EndpointConfig, TokioRuntime};
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
 use tokio::sync::mpsc::unbounded_channel;
 use windtunnel_model::{Bytes, Rate, Span, Time};
 use windtunnel_sys::{clock, interfaces, schedule};
 
+pub use audit::{Begun, Command};
 use folder::PartsFolder;
 use life::Life;
 pub use limits::Limits;
@@ -38,6 +42,7 @@ pub use worker::Worker;
 use crate::carrier::{Carrier, canonical};
 use crate::hello::Hello;
 use crate::key::ClusterKey;
+use crate::protocol::run::RunSetup;
 use crate::{machine, tls};
 
 /// What an agent is made of.
@@ -66,13 +71,21 @@ pub struct Agent {
     pub key: ClusterKey,
     /// How a part of a run is started; `None`: this agent does no runs.
     pub worker: Option<Worker>,
+    /// Finds out what nodes of a member need and this machine does not have.
+    pub look: Option<fn(&RunSetup, u16) -> Vec<String>>,
     /// What runs may use.
     pub limits: Limits,
     /// Where parts of runs have their folders until their results are fetched. Those that are
     /// there are removed; a folder with anything else, or of another agent, is refused.
     pub folder: PathBuf,
+    /// How long another machine of a run may be silent before it is lost, where the run's file says
+    /// nothing.
+    pub host_timeout: Span,
     /// How long the files of a part that is over wait to be fetched.
     pub keep_results: Span,
+    /// For how long an agent that is to end first ends its runs, as `stop` does, and lets their
+    /// results be fetched; `None`: it ends at once, and its runs with it.
+    pub linger: Option<Span>,
     /// Whether the agent ends when its standard input does, once no client watches a run that has
     /// a part here; then its folder goes, too.
     pub until_stdin_closes: bool,
@@ -175,6 +188,15 @@ pub enum AgentNotice {
         /// Why.
         why: String,
     },
+    /// A run is to have a part here.
+    RunBegun {
+        /// Which, and who wants it.
+        begun: Begun,
+        /// It begins; or why it is refused.
+        outcome: Result<(), String>,
+    },
+    /// A command is to be executed in a node.
+    Executes(Command),
     /// The files of a part were not fetched within [`Agent::keep_results`].
     Expired {
         /// Number of the run.
@@ -184,6 +206,8 @@ pub enum AgentNotice {
         /// They are gone; or why they could not be removed.
         removed: Result<(), String>,
     },
+    /// It is to end: its runs are ended, and their results can be fetched for so long.
+    Lingers(Span),
     /// It ends.
     Ends,
 }
@@ -223,7 +247,7 @@ impl Agent {
         mut notify: impl FnMut(AgentNotice),
     ) -> Result<(), AgentError> {
         let listening = |source| AgentError::Listen { address: self.listen, source };
-        let socket = UdpSocket::bind(self.listen).map_err(listening)?;
+        let socket = bind(self.listen).map_err(listening)?;
         let listen = socket.local_addr().map_err(listening)?;
         let found = seek::resolve_all(&self.join, listen).await;
         let advertise = self.advertised(listen, &found.known);
@@ -278,11 +302,36 @@ impl Agent {
             return canonical(listen);
         }
         let own = known.first().and_then(|to| speaking_to(*to));
-        let own = own.or_else(|| speaking_to(OUTSIDE)).or_else(|| {
+        let outside = || {
+            speaking_to(OUTSIDE)
+                .or_else(|| listen.is_ipv6().then(|| speaking_to(OUTSIDE_V6)).flatten())
+        };
+        let own = own.or_else(outside).or_else(|| {
             let all = interfaces::addresses().unwrap_or_default();
             first_for_others(all.iter().map(|one| one.address), listen.ip())
         });
         SocketAddr::new(own.unwrap_or(Ipv4Addr::LOCALHOST.into()), listen.port())
+    }
+}
+
+/// A socket there. At every address of IPv6 it is of both families, whatever the system's default
+/// (`net.ipv6.bindv6only`); a machine without IPv6 has those of IPv4.
+fn bind(listen: SocketAddr) -> io::Result<UdpSocket> {
+    if !(listen.is_ipv6() && listen.ip().is_unspecified()) {
+        return UdpSocket::bind(listen);
+    }
+    let both = || {
+        let kind = (AddressFamily::INET6, SocketType::DGRAM);
+        let socket = net::socket_with(kind.0, kind.1, SocketFlags::CLOEXEC, None)?;
+        net::sockopt::set_ipv6_v6only(&socket, false)?;
+        net::bind(&socket, &listen)?;
+        rustix::io::Result::Ok(UdpSocket::from(socket))
+    };
+    match both() {
+        Err(Errno::AFNOSUPPORT | Errno::ADDRNOTAVAIL) => {
+            UdpSocket::bind((Ipv4Addr::UNSPECIFIED, listen.port()))
+        }
+        done => Ok(done?),
     }
 }
 
@@ -303,7 +352,7 @@ fn first_for_others(all: impl Iterator<Item = IpAddr>, listen: IpAddr) -> Option
 pub fn speaking_to(other: SocketAddr) -> Option<IpAddr> {
     let any: IpAddr = match other {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
     let socket = UdpSocket::bind((any, 0)).ok()?;
     socket.connect(other).ok()?;
@@ -320,6 +369,9 @@ fn step(step: &'static str) -> impl FnOnce(io::Error) -> AgentError {
 
 /// Any address outside: documentation's own (RFC 5737).
 const OUTSIDE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 9);
+/// The same of IPv6 (RFC 3849).
+const OUTSIDE_V6: SocketAddr =
+    SocketAddr::new(IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1)), 9);
 const FAREWELL: Duration = Duration::from_millis(500);
 
 #[cfg(test)]
@@ -340,6 +392,24 @@ mod tests {
     }
 
     #[test]
+    fn a_socket_of_all_addresses_takes_datagrams_of_both_families() {
+        let socket = bind("[::]:0".parse().unwrap()).unwrap();
+        let port = socket.local_addr().unwrap().port();
+        let mut sources = vec!["127.0.0.1"];
+        // A machine may be without IPv6.
+        if UdpSocket::bind("[::1]:0").is_ok() {
+            sources.push("::1");
+        }
+        for source in sources {
+            let source: IpAddr = source.parse().unwrap();
+            let from = UdpSocket::bind((source, 0)).unwrap();
+            from.send_to(b"x", (source, port)).unwrap();
+            let (_, sender) = socket.recv_from(&mut [0; 1]).unwrap();
+            assert_eq!(canonical(sender), from.local_addr().unwrap());
+        }
+    }
+
+    #[test]
     fn an_agent_advertises_what_it_is_given_or_the_address_on_which_it_listens() {
         let advertised = |listen: &str, advertise: Option<&str>| {
             let agent = Agent {
@@ -354,9 +424,12 @@ mod tests {
                 clock_offsets: None,
                 key: ClusterKey::generate().unwrap().0,
                 worker: None,
+                look: None,
                 limits: Limits::default(),
                 folder: PathBuf::new(),
+                host_timeout: Span::from_secs(5),
                 keep_results: Span::ZERO,
+                linger: None,
                 until_stdin_closes: false,
             };
             agent.advertised(agent.listen, &[]).to_string()

@@ -24,7 +24,7 @@ impl Client {
     pub fn attend(
         &self,
         ask: &Ask,
-        mut orders: UnboundedReceiver<Order>,
+        orders: &mut UnboundedReceiver<Order>,
         mut handle: impl FnMut(Answer),
     ) -> Result<(), ClientError> {
         let attending = async {

@@ -38,7 +38,7 @@ pub(crate) enum CarrierEvent {
     /// A datagram of the mesh.
     Datagram { from: SocketAddr, bytes: Vec<u8> },
     /// A question, and where the answer goes.
-    Asked { ask: Ask, to: quinn::SendStream, rest: CountedStream },
+    Asked { from: SocketAddr, ask: Ask, to: quinn::SendStream, rest: CountedStream },
     /// A message of the part of a run; or why there are no more.
     Part { run: u64, said: Result<FromPart, String> },
     /// An order of a watcher of a run, `None` if it has gone. `watcher` is the run and the
@@ -256,7 +256,9 @@ impl Carrier {
                     Err(_) => break,
                 },
                 streams = connection.accept_bi() => match streams {
-                    Ok((to, rest)) => self.receive_question(to, limit.count(&connection, rest)),
+                    Ok((to, rest)) => {
+                        self.receive_question(from, to, limit.count(&connection, rest));
+                    }
                     Err(_) => break,
                 },
             }
@@ -287,13 +289,18 @@ impl Carrier {
         }
     }
 
-    fn receive_question(&self, to: quinn::SendStream, mut rest: CountedStream) {
+    fn receive_question(
+        &self,
+        from: SocketAddr,
+        to: quinn::SendStream,
+        mut rest: CountedStream,
+    ) {
         let carrier = self.clone();
         tokio::task::spawn_local(async move {
             let ask = crate::stream::receive(&mut rest, crate::protocol::ASK_BYTES_MAX).await;
             // A message that cannot be read gets no answer.
             if let Ok(ask) = ask {
-                carrier.emit(CarrierEvent::Asked { ask, to, rest });
+                carrier.emit(CarrierEvent::Asked { from, ask, to, rest });
             }
         });
     }

@@ -129,6 +129,12 @@ impl Client {
         }))
     }
 
+    /// Whether nothing has come from the agent for so long that the connection is over.
+    #[must_use]
+    pub fn has_timed_out(&self) -> bool {
+        matches!(self.connection.close_reason(), Some(quinn::ConnectionError::TimedOut))
+    }
+
     /// Asks and waits for the answer.
     ///
     /// # Errors
@@ -204,10 +210,16 @@ pub fn resolve(host: &str) -> Result<Vec<SocketAddr>, ClientError> {
     let failed = |source| ClientError::NoHost { host: host.to_owned(), source };
     let resolved = match host.to_socket_addrs() {
         Ok(addresses) => addresses,
-        // No port: ours. An IPv6 address needs no brackets then.
-        Err(_) => (host, PORT).to_socket_addrs().map_err(failed)?,
+        // No port: ours. An IPv6 address needs no brackets then, and may have them.
+        Err(_) => (bare(host), PORT).to_socket_addrs().map_err(failed)?,
     };
     Ok(resolved.collect())
+}
+
+/// A host without the brackets around an IPv6 address.
+#[must_use]
+pub fn bare(host: &str) -> &str {
+    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
 }
 
 async fn reach(
@@ -291,7 +303,7 @@ fn closed(host: &str, error: &quinn::ConnectionError) -> ClientError {
 
 fn port_of(host: &str) -> u16 {
     // The colons of an IPv6 address without a port are its own.
-    if host.parse::<IpAddr>().is_ok() {
+    if bare(host).parse::<IpAddr>().is_ok() {
         return PORT;
     }
     let port = host.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
@@ -315,6 +327,7 @@ mod tests {
         assert_eq!(first("127.0.0.1"), "127.0.0.1:7447");
         assert_eq!(first("127.0.0.1:9"), "127.0.0.1:9");
         assert_eq!(first("::1"), "[::1]:7447");
+        assert_eq!(first("[::1]"), "[::1]:7447");
         assert_eq!(first("[::1]:9"), "[::1]:9");
         assert!(matches!(resolve("no such host"), Err(ClientError::NoHost { .. })));
     }
@@ -326,7 +339,13 @@ mod tests {
             error.hint().unwrap()
         };
         let named = [("a", 7447), ("a:80", 80), ("10.0.0.1:81", 81), ("[::1]:82", 82)];
-        let without = [("::1", 7447), ("fd00::99", 7447), ("10.0.0.1", 7447), ("[fd00::9]", 7447)];
+        let without = [
+            ("::1", 7447),
+            ("fd00::99", 7447),
+            ("[fd00::99]", 7447),
+            ("10.0.0.1", 7447),
+            ("[fd00::9]", 7447),
+        ];
         for (host, port) in named.into_iter().chain(without) {
             let expected = format!("see that UDP port {port} of {host} is reached");
             assert!(hint(host).ends_with(&expected), "{}", hint(host));

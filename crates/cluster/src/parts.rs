@@ -81,7 +81,7 @@ impl Parts {
                 // The thread that watches the run reads the signals that end it: no other may take
                 // them.
                 let _ = signal::block(&[Signal::INT, Signal::TERM, Signal::HUP]);
-                link.live(&ask, ordered);
+                link.live(ask, ordered);
             });
         }
         Parts { run, members, key: key.clone(), orders, events }
@@ -115,11 +115,35 @@ impl Parts {
         }
     }
 
-    /// Copies the files of a part that is over.
+    /// Copies the files of a part that is over, once more if its agent was silent meanwhile.
     ///
     /// # Errors
     /// As [`Client::fetch`].
     pub fn fetch(&self, member: u16, folder: &Path) -> Result<(), ClientError> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let error = match self.client(member) {
+                Ok(client) => match client.fetch(self.run, folder) {
+                    Err(error) if client.has_timed_out() => error,
+                    done => return done,
+                },
+                Err(error @ ClientError::NoAgent { .. }) => error,
+                Err(error) => return Err(error),
+            };
+            if Instant::now() > until {
+                return Err(error);
+            }
+            // Files are made once each.
+            let _ = std::fs::remove_dir_all(folder);
+            thread::sleep(AGAIN);
+        }
+    }
+
+    /// The same without patience.
+    ///
+    /// # Errors
+    /// As [`Client::fetch`].
+    pub fn fetch_at_once(&self, member: u16, folder: &Path) -> Result<(), ClientError> {
         self.client(member)?.fetch(self.run, folder)
     }
 
@@ -147,8 +171,13 @@ impl Parts {
     }
 
     fn client(&self, member: u16) -> Result<Client, ClientError> {
-        let address = self.members[usize::from(member)].address;
-        Client::connect(&address.to_string(), &self.key)
+        match self.members.get(usize::from(member)) {
+            Some(known) => Client::connect(&known.address.to_string(), &self.key),
+            None => Err(ClientError::NoAgent {
+                host: format!("member {member}"),
+                why: "the run has no such member".to_owned(),
+            }),
+        }
     }
 }
 
@@ -197,20 +226,49 @@ struct Link {
 }
 
 impl Link {
-    fn live(&self, ask: &Ask, orders: UnboundedReceiver<Order>) {
-        let client = match Client::connect(&self.host, &self.key) {
-            Ok(client) => client,
-            Err(error) => return self.emit(PartEvent::Gone(with_cause(&error))),
+    fn live(&self, mut ask: Ask, mut orders: UnboundedReceiver<Order>) {
+        let run = match &ask {
+            Ask::Part { run, .. } => run.run,
+            Ask::Watch { run } => *run,
+            _ => return,
         };
-        let attended = client.attend(ask, orders, |answer| match answer {
+        let mut has_begun = matches!(ask, Ask::Watch { .. });
+        let mut silent_since: Option<Instant> = None;
+        loop {
+            let error = match Client::connect(&self.host, &self.key) {
+                Ok(client) => {
+                    let attended = client.attend(&ask, &mut orders, |answer| {
+                        silent_since = None;
+                        has_begun |= matches!(answer, Answer::Part { said: FromPart::Begun, .. });
+                        self.hear(&client, answer);
+                    });
+                    let Err(error) = attended else { return };
+                    if !client.has_timed_out() {
+                        return self.emit(PartEvent::Gone(with_cause(&error)));
+                    }
+                    error
+                }
+                Err(error) => error,
+            };
+            let since = *silent_since.get_or_insert_with(Instant::now);
+            let may_return =
+                matches!(error, ClientError::Broken { .. } | ClientError::NoAgent { .. });
+            // A run that has begun goes on without this command, and can be watched again.
+            if !has_begun || !may_return || since.elapsed() > PATIENCE {
+                return self.emit(PartEvent::Gone(with_cause(&error)));
+            }
+            ask = Ask::Watch { run };
+            thread::sleep(AGAIN);
+        }
+    }
+
+    fn hear(&self, client: &Client, answer: Answer) {
+        match answer {
             Answer::Part { now_ns, said } => {
                 self.emit(PartEvent::Said { now_ns, at: Instant::now(), rtt: client.rtt(), said });
             }
             Answer::Error { message } => self.emit(PartEvent::Refused(message)),
             _ => {}
-        });
-        if let Err(error) = attended {
-            self.emit(PartEvent::Gone(with_cause(&error)));
         }
     }
 
@@ -243,3 +301,8 @@ fn with_cause(error: &ClientError) -> String {
         None => error.to_string(),
     }
 }
+
+/// For how long an agent that is silent is asked again, where the run does not need this command.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How soon.
+const AGAIN: Duration = Duration::from_millis(500);

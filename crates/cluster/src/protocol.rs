@@ -49,6 +49,14 @@ pub enum Ask {
         /// Which of its members the agent is.
         member: u16,
     },
+    /// Whether the machine has the programs, folders and images that the nodes of a member need; no
+    /// run is begun. Answer: [`Answer::Missing`].
+    Look {
+        /// The whole run, as it would be.
+        run: Box<run::RunSetup>,
+        /// Which of its members the agent is.
+        member: u16,
+    },
     /// The runs of which the agent has a part. Answer: [`Answer::Runs`].
     Runs,
     /// Watch a run from now on. Answers: [`Answer::Run`], then as with [`Ask::Part`].
@@ -134,6 +142,11 @@ pub enum Answer {
         /// Whether it may be executed.
         executable: bool,
     },
+    /// What nodes need and the machine does not have.
+    Missing {
+        /// A line for each.
+        what: Vec<String>,
+    },
     /// It is done.
     Done,
     /// It cannot be answered.
@@ -178,6 +191,10 @@ pub struct Card {
     /// What the runs that are there have.
     #[serde(default)]
     pub reserved: Reserved,
+    /// Datagrams that ports of runs have refused here since the agent began: of another sender or
+    /// run, not whole, or sent twice.
+    #[serde(default)]
+    pub refused_datagrams: u64,
     /// How the other agents look from here.
     pub peers: Vec<Peer>,
 }

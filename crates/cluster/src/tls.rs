@@ -118,7 +118,8 @@ const INITIAL_MTU: u16 = 1200;
 pub(crate) const DATAGRAM_BUFFER: usize = 1 << 20;
 /// Three times as long as a neighbour is asked again at the latest.
 pub(crate) const IDLE_MS: u32 = 15_000;
-const COMMAND_IDLE_MS: u32 = 5_000;
+/// A command waits so long for a machine that has no processor time to give.
+const COMMAND_IDLE_MS: u32 = 10_000;
 const COMMAND_KEEP_ALIVE: Duration = Duration::from_secs(1);
 /// Connections that are not looked at yet, and bytes that wait with each and with all of them.
 const INCOMING_MAX: usize = 1024;

@@ -50,6 +50,15 @@ pub enum ToPart {
         #[serde(default)]
         apart: bool,
     },
+    /// A member is silent, and not lost yet.
+    Silent {
+        member: u16,
+        /// When something was last received from it, on this machine's monotonic clock, in
+        /// nanoseconds.
+        since_ns: u64,
+    },
+    /// A member that was silent answers again.
+    Answers { member: u16 },
     /// A member's part of the run has been over for some time: its messages have come by now, or
     /// never will.
     Left { member: u16 },
@@ -117,6 +126,10 @@ pub enum FromPart {
     Measured,
     /// It knows when the run begins: it goes on without the process that began it.
     Begun,
+    /// The run is over, and its programs are ended.
+    Ending,
+    /// Datagrams that its port has refused since the last of these.
+    Refused { datagrams: u64 },
     /// Flows of this part began, changed or ended.
     Flows {
         /// Each flow that is not as it was.

@@ -100,7 +100,7 @@ fn put_together(file: &str, text: &[u8], plan: &Plan, results: &[(&str, Vec<u8>)
         let members =
             vec![("a".to_owned(), Ok(part.clone())), ("b".to_owned(), Err("lost".into()))];
         let placement = vec![0; plan.nodes.len()];
-        let _ = gather(plan, &options, &folder, &Parts { members, placement });
+        let _ = gather(plan, &options, &folder, &Parts { members, placement, ..Parts::default() });
     }
     // What cannot be removed is found by the next.
     let _ = fs::remove_dir_all(&root);

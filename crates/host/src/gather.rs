@@ -151,8 +151,9 @@ impl Whole {
                 let nodes: Vec<usize> = nodes.map(|(node, _)| node).collect();
                 whole.supervisor.on_lost(&nodes, host);
                 let since = results.iter().filter_map(|part| part.lost.get(&member).copied()).min();
-                let (host, why) = (host.clone(), why.clone());
-                whole.lost.push(Lost { host, why, since, nodes: nodes.len() });
+                let stood = parts.silent.contains(&member).then(|| stood(parts, member, plan));
+                let (host, why, nodes) = (host.clone(), why.clone(), nodes.len());
+                whole.lost.push(Lost { host, why, since, nodes, stood });
             }
         }
         whole
@@ -252,6 +253,13 @@ impl Whole {
             .collect();
         verdict::judge(&common(&hosts, &self.lost))
     }
+}
+
+/// The longest time for which the packet loop of a member that was silent stood still, as far as it
+/// has said so since.
+fn stood(parts: &Parts, member: u16, plan: &Plan) -> Span {
+    let results = parts.aside.get(&member).and_then(|path| Results::read(path, member, plan).ok());
+    results.map_or(Span::ZERO, |results| results.tally.stalls.longest)
 }
 
 /// All parts end for the same reason, which the first sends to the others; if they differ, the

@@ -39,9 +39,9 @@ fn verdict(evidence: &Evidence<'_>, expectations: &[Expectation]) -> Verdict {
     let doubts = match evidence.hosts {
         [] => fidelity::doubts(evidence),
         hosts => {
-            let lost = evidence.lost.iter().map(Lost::doubt);
-            let between = lost.chain(pairs::doubts(hosts));
-            let between = between.chain(clocks::doubts(evidence)).map(Doubt::other);
+            let lost = evidence.lost.iter().map(|lost| fidelity::doubt_of_loss(lost, hosts));
+            let between = pairs::doubts(hosts).into_iter().chain(clocks::doubts(evidence));
+            let between = lost.chain(between.map(Doubt::other));
             between.chain(hosts.iter().flat_map(fidelity::doubts_of_part)).collect()
         }
     };
@@ -157,7 +157,8 @@ fn warnings(evidence: &Evidence<'_>) -> Vec<String> {
     for part in evidence.hosts {
         let of_host = |text: &String| format!("host {}: {text}", part.results.host);
         let (notes, overload) = (&part.results.notes, overload(&part.evidence));
-        warnings.extend(notes.iter().chain(&overload).map(of_host));
+        let refused = refused_datagrams(&part.evidence);
+        warnings.extend(notes.iter().chain(&overload).chain(&refused).map(of_host));
     }
     warnings.extend(overload(evidence).filter(|_| evidence.hosts.is_empty()));
     warnings.extend(clocks::warnings(evidence));
@@ -185,6 +186,18 @@ fn warnings(evidence: &Evidence<'_>) -> Vec<String> {
         }
     }
     warnings
+}
+
+/// Nothing of them has reached a node; but who sends them?
+fn refused_datagrams(evidence: &Evidence<'_>) -> Option<String> {
+    let refused = evidence.tally.remote.map_or(0, |remote| remote.refused_datagrams);
+    (refused > 0).then(|| {
+        let plural = if refused == 1 { " was" } else { "s were" };
+        format!(
+            "{refused} datagram{plural} refused at its port: of another sender or run, not whole, or \
+             sent twice"
+        )
+    })
 }
 
 fn overload(evidence: &Evidence<'_>) -> Option<String> {

@@ -118,7 +118,7 @@ impl Conductor {
             proxy.serve(&self.parts, &alive);
         }
         for state in self.members.iter_mut().filter(|state| state.end.is_none()) {
-            state.end = Some(End::Gone("it is lost to the other machines".to_owned()));
+            state.end = Some(End::Silent);
         }
         Ok(())
     }
@@ -174,6 +174,7 @@ impl Conductor {
             FromPart::Reached => state.through = Some(Stage::Reaching),
             FromPart::Measured => state.through = Some(Stage::Measuring),
             FromPart::Begun => state.through = Some(Stage::Running),
+            FromPart::Ending => state.is_ending = true,
             FromPart::Notice { notice } => {
                 if let Some(host) = self.notices.notice(member, &notice) {
                     self.lose(&host, member);
@@ -187,7 +188,7 @@ impl Conductor {
                 self.part_is_over(member, End::Failed(message), code, hint);
             }
             // Between agents only.
-            FromPart::Flows { .. } | FromPart::News { .. } => {}
+            FromPart::Flows { .. } | FromPart::News { .. } | FromPart::Refused { .. } => {}
         }
     }
 
@@ -208,10 +209,11 @@ impl Conductor {
     }
 
     fn part_is_over(&mut self, member: u16, end: End, code: u8, hint: Option<String>) {
-        if self.stage < Stage::Running && self.error.is_none() {
+        if self.stage < Stage::Running && self.error.as_ref().is_none_or(is_consequence) {
             let why = match &end {
                 End::Ended => "its part is over before the run began".to_owned(),
                 End::Failed(why) | End::Gone(why) => why.clone(),
+                End::Silent => SILENT.to_owned(),
             };
             let host = self.setup.members[usize::from(member)].host.clone();
             let code = self.interrupted.map_or(code, code_of);
@@ -222,15 +224,27 @@ impl Conductor {
 
     /// Stops what has begun, and waits a little for it.
     fn give_up(&mut self, error: LeadError) -> LeadError {
-        let why = StopWhy::Failed("another machine cannot do its part".to_owned());
+        let why = StopWhy::Failed(ANOTHER.to_owned());
         self.parts.order_all(&Order::Stop { why });
         let until = Instant::now() + FAREWELL;
         while self.members.iter().any(|member| member.end.is_none()) && Instant::now() < until {
             self.step();
         }
-        error
+        // The machine that has failed may be heard after one that it has failed by that.
+        match self.error.take() {
+            Some(cause) if is_consequence(&error) && !is_consequence(&cause) => cause,
+            _ => error,
+        }
     }
 }
+
+/// Whether a part has only failed because another had.
+fn is_consequence(error: &LeadError) -> bool {
+    matches!(error, LeadError::Part { why, .. } if why.contains(ANOTHER) || why.ends_with(" is lost"))
+}
+
+/// Why parts are stopped before the run begins.
+const ANOTHER: &str = "another machine cannot do its part";
 
 /// Signals that end a run, to be read. All threads that are to leave them alone start later.
 pub(crate) fn signals() -> Result<Reader, LeadError> {
@@ -243,6 +257,8 @@ fn code_of(signal: i32) -> u8 {
     u8::try_from(128 + signal).unwrap_or(u8::MAX)
 }
 
+/// Why there are no results of a machine that does not answer.
+const SILENT: &str = "it is lost to the other machines";
 /// How soon signals and requests are seen.
 const PATIENCE: Duration = Duration::from_millis(20);
 const FAREWELL: Duration = Duration::from_secs(5);

@@ -60,5 +60,5 @@ pub use key::KeySource;
 pub use machines::{Found, Machines};
 pub use placing::Site;
 pub use progress::Progress;
-pub use run::{LiveRun, Run, options_of};
+pub use run::{LiveRun, Run, look, options_of};
 pub use starting::{By, Started, StartedAgent, Words};

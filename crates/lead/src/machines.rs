@@ -64,7 +64,8 @@ impl Machines {
         let is_all = self.hosts.iter().any(|name| name == ALL);
         let silent = if is_all { hosts.silent } else { Vec::new() };
         let cards = hosts.hosts.into_iter().enumerate();
-        let cards = cards.filter(|(at, _)| chosen.contains(at)).map(|(_, card)| card).collect();
+        let cards: Vec<Card> =
+            cards.filter(|(at, _)| chosen.contains(at)).map(|(_, card)| card).collect();
         Ok(Found { cards, silent, started })
     }
 }

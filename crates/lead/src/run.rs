@@ -1,11 +1,11 @@
 //! A run over machines of a cluster, from the plan to the report.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use windtunnel_cluster::protocol::run::{Member, RunSetup};
-use windtunnel_cluster::protocol::{Card, Reserved};
-use windtunnel_cluster::{ClusterKey, Parts, parts};
+use windtunnel_cluster::protocol::{Answer, Ask, Card, Reserved};
+use windtunnel_cluster::{Client, ClusterKey, Parts, parts};
 use windtunnel_control::part::with_causes;
 use windtunnel_host::{Folder, Observer, Options, gather};
 use windtunnel_model::Plan;
@@ -96,8 +96,43 @@ impl Run<'_> {
             key: if self.plain { None } else { Some(parts::packet_key()?) },
             base_dir: self.options.base_dir.clone(),
             shared: self.options.shared(),
+            by: by(),
         })
     }
+}
+
+/// What the machines of a placement do not have of what their nodes need: a host and a line each.
+///
+/// # Errors
+/// If an agent does not answer.
+pub fn look(
+    plan: &Plan,
+    (found, site, placement): (&Found, &Site, &Placement),
+    base_dir: &Path,
+    key: &ClusterKey,
+) -> Result<Vec<(String, String)>, LeadError> {
+    let options = Options::new(PathBuf::from("/"), base_dir.to_owned());
+    let (members, places) = members(&found.cards, site, placement);
+    let setup = RunSetup {
+        run: 0,
+        plan: plan.clone(),
+        plan_hash: "0".repeat(64),
+        members,
+        placement: places,
+        key: None,
+        base_dir: base_dir.to_owned(),
+        shared: options.shared(),
+        by: by(),
+    };
+    let mut missing = Vec::new();
+    for (number, member) in (0..).zip(&setup.members) {
+        let client = Client::connect(&member.address.to_string(), key)?;
+        let ask = Ask::Look { run: Box::new(setup.clone()), member: number };
+        if let Answer::Missing { what } = client.ask(&ask)? {
+            missing.extend(what.into_iter().map(|line| (member.host.clone(), line)));
+        }
+    }
+    Ok(missing)
 }
 
 impl LiveRun {
@@ -166,6 +201,14 @@ impl LiveRun {
 #[must_use]
 pub fn options_of(setup: &RunSetup, folder: PathBuf) -> Options {
     Options::with_shared(folder, setup.base_dir.clone(), &setup.plan_hash, &setup.shared)
+}
+
+/// Who begins a run, for the logs of the agents.
+fn by() -> String {
+    let names = ["USER", "LOGNAME"].into_iter().filter_map(|name| std::env::var(name).ok());
+    let uid = || format!("uid {}", windtunnel_sys::process::current_user().uid);
+    let user = names.into_iter().find(|name| !name.is_empty()).unwrap_or_else(uid);
+    format!("{user}@{}", windtunnel_cluster::machine::name())
 }
 
 fn folder(options: &Options, run: &Plan) -> Result<Folder, LeadError> {

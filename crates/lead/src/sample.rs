@@ -22,6 +22,7 @@ pub fn card(name: &str, last: u8) -> Card {
         nodes_max: None,
         cpu_millis_max: None,
         reserved: Default::default(),
+        refused_datagrams: 0,
         peers: Vec::new(),
     }
 }

@@ -29,6 +29,7 @@ pub(crate) fn setup() -> RunSetup {
         key: None,
         base_dir: "/".into(),
         shared: Options::new("/".into(), "/".into()).shared(),
+        by: "ann@here".to_owned(),
     }
 }
 

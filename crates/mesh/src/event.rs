@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 
 use crate::id::{AgentId, Identity, PlanHash, RunId};
+use windtunnel_model::Time;
 use windtunnel_model::flow::FlowChange;
 
 /// A datagram to be sent. The carrier encrypts and authenticates it.
@@ -65,6 +66,22 @@ pub enum Event {
     },
     /// A member ended its part in a run. Final.
     RunLeft {
+        /// The run.
+        run: RunId,
+        /// The member.
+        agent: AgentId,
+    },
+    /// A member is silent, and not lost yet: the run has more patience ([`crate::Mesh::set_patience`]).
+    RunSilent {
+        /// The run.
+        run: RunId,
+        /// The member.
+        agent: AgentId,
+        /// When something was last received from it.
+        since: Time,
+    },
+    /// A member that was silent answers again.
+    RunAnswers {
         /// The run.
         run: RunId,
         /// The member.

@@ -11,6 +11,7 @@ mod probes;
 mod runs;
 mod search;
 mod senders;
+mod suspicion;
 mod views;
 
 use alloc::format;
@@ -207,6 +208,24 @@ impl Mesh {
         Ok(())
     }
 
+    /// How long a member of a run may be silent before it is lost to the run; at first
+    /// [`Detection::suspicion`](crate::config::Detection::suspicion), which is also the least. One
+    /// that is silent for that long and not lost is reported as [`Event::RunSilent`].
+    ///
+    /// # Errors
+    /// [`RunError::Unknown`].
+    pub fn set_patience(
+        &mut self,
+        now: Time,
+        run: RunId,
+        patience: Span,
+    ) -> Result<(), RunError> {
+        self.advance(now);
+        self.runs.runs.get_mut(&run).ok_or(RunError::Unknown(run))?.patience = Some(patience);
+        self.judge_again();
+        Ok(())
+    }
+
     /// The members of a run that are to receive a flow: for each pair of nodes, the agents
     /// where a share can depend on it. This agent itself may be among them. Takes a binary search
     /// for each.
@@ -287,6 +306,7 @@ impl Mesh {
         if late > slack {
             self.ctx.out.counters.stalls += 1;
             self.ctx.swim.make_up_for(late, self.ctx.now, slack);
+            self.probes.make_up_for(late, self.ctx.now);
         }
     }
 

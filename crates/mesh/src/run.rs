@@ -129,6 +129,8 @@ pub(crate) struct Run {
     /// Members that share the way into a node.
     pub(crate) meetings: Meetings,
     pub(crate) flushed: Option<Time>,
+    /// How long a member may be silent; `None`: as long as a suspected agent has to object.
+    pub(crate) patience: Option<Span>,
 }
 
 impl Peer {
@@ -175,6 +177,7 @@ impl Run {
             later: BTreeSet::new(),
             meetings: Meetings::default(),
             flushed: None,
+            patience: None,
         }
     }
 

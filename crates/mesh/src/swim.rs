@@ -52,8 +52,8 @@ pub(crate) enum Check {
     Next(Scope),
     /// This probe should have been answered.
     Unanswered(Scope, u32),
-    /// A suspected agent has had its time to object.
-    Down(Identity, u16),
+    /// A suspected agent has had some time to object.
+    Silent(Identity, u16),
 }
 
 /// foca, with its pending requests.

@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Span;
+
 /// How nodes are put on machines; within it, capacities hold and nodes that talk over fast or short
 /// links stay together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
@@ -50,6 +52,11 @@ impl Delays {
         *self == Delays::OneWay
     }
 }
+
+/// The least time of silence for which a machine is lost: one that lives is noticed by then.
+pub const HOST_TIMEOUT_LEAST: Span = Span::from_millis(500);
+/// The longest: connections between agents end after a little more.
+pub const HOST_TIMEOUT_MOST: Span = Span::from_secs(10);
 
 /// What is done when one of a run's machines is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]

@@ -78,6 +78,9 @@ pub struct Plan {
     /// What of delays matters, where there are several machines.
     #[serde(default, skip_serializing_if = "Delays::is_one_way")]
     pub delays: Delays,
+    /// How long one of several machines may be silent before it is lost; `None`: as its agents say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_timeout: Option<Span>,
     /// What is recorded as evidence.
     #[serde(default, skip_serializing_if = "Recording::is_default")]
     pub record: Recording,

@@ -104,6 +104,8 @@ pub struct Loaded {
     /// Where the file systems of nodes with one of their own are written, by
     /// [`Node::group`](windtunnel_model::plan::Node::group). Images have not been looked at.
     pub roots: BTreeMap<String, Place>,
+    /// Where the reservations of the plan are written, in its order.
+    pub reservations: Vec<Place>,
 }
 
 /// Where a program is written in the file.
@@ -168,8 +170,8 @@ pub fn load_instead(
     let text = String::from_utf8_lossy(bytes);
     let mut found = Diagnostics::of(&text);
     match read(&mut found, source, files, instead) {
-        Some(resolve::Resolved { plan, described, programs, roots }) if found.is_clean() => {
-            Ok(Loaded { plan, notices: found.notices, described, programs, roots })
+        Some(resolve::Resolved { plan, described, programs, roots, reservations }) if found.is_clean() => {
+            Ok(Loaded { plan, notices: found.notices, described, programs, roots, reservations })
         }
         _ => Err(found.into_errors(source.name, &text)),
     }

@@ -47,6 +47,8 @@ pub(crate) struct Resolved {
     pub(crate) programs: BTreeMap<String, Vec<WrittenProgram>>,
     /// See [`crate::Loaded::roots`].
     pub(crate) roots: BTreeMap<String, Place>,
+    /// See [`crate::Loaded::reservations`].
+    pub(crate) reservations: Vec<Place>,
 }
 
 /// What `draft` comes to, or `None` with mistakes in `found`.
@@ -86,6 +88,7 @@ pub(crate) fn resolve(
         described: directory.origins,
         programs: node::written(draft),
         roots: root::written(draft),
+        reservations: draft.reserve.iter().map(|it| it.name.place).collect(),
     })
 }
 
@@ -125,11 +128,12 @@ fn empty_plan(draft: &Draft, source: &Source<'_>) -> Plan {
         seed: draft.seed.unwrap_or(1),
         duration: draft.duration,
         routing: draft.routing,
-        on_overload: draft.on_overload,
+        on_overload: draft.on_overload.as_ref().map(|it| it.value).unwrap_or_default(),
         model: draft.model.settled,
         placement: draft.machines.strategy(),
         on_host_loss: draft.machines.on_host_loss(),
         delays: draft.machines.delays(),
+        host_timeout: draft.machines.host_timeout.as_ref().map(|it| it.value),
         record: Recording::default(),
         reservations: Vec::new(),
         services: Vec::new(),

@@ -9,7 +9,7 @@ use common::load_text;
 use windtunnel_model::demand::Demand;
 use windtunnel_model::placement::{Delays, OnHostLoss, Strategy};
 use windtunnel_model::plan::{NetworkModel, Sharing};
-use windtunnel_model::{Bytes, Plan};
+use windtunnel_model::{Bytes, Plan, Span};
 use windtunnel_scenario::plan_hash;
 
 const PAIR: &str = "nodes: {a: {}, b: {}}\nlinks: [{between: [a, b]}]\n";
@@ -63,10 +63,23 @@ fn a_file_says_whether_delays_one_way_or_only_round_trips_have_to_be_right() {
 }
 
 #[test]
+fn a_file_says_how_long_a_machine_may_be_silent() {
+    let of = |head: &str| plan("machines-test", &format!("{head}{PAIR}")).host_timeout;
+    assert_eq!(of(""), None);
+    assert_eq!(of("host-timeout: 2.5s\n"), Some(Span::from_millis(2500)));
+    for (wrong, shown) in [("499ms", "499ms"), ("10001ms", "10.001s"), ("0s", "0ns")] {
+        let text = format!("host-timeout: {wrong}\n{PAIR}");
+        let errors = load_text("machines-test", text.as_bytes()).unwrap_err().to_string();
+        let expected = format!("host-timeout: {shown} is not from 500ms to 10s");
+        assert!(errors.contains(&expected), "{errors}");
+    }
+}
+
+#[test]
 fn absent_keys_leave_the_plan_and_its_hash_as_they_were() {
     let plain = plan("test", PAIR);
     let json = serde_json::to_string(&plain).unwrap();
-    for key in ["placement", "on_host_loss", "delays", "pin", "demand"] {
+    for key in ["placement", "on_host_loss", "delays", "host_timeout", "pin", "demand"] {
         assert!(!json.contains(key), "{key} in {json}");
     }
     assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plain);
@@ -92,6 +105,19 @@ fn several_machines_use_the_model_of_paths_also_if_the_file_names_none() {
     assert_eq!(model("machines-test", ""), NetworkModel::Paths(Sharing::RttAware));
     assert_eq!(model("machines-test", "sharing: equal\n"), NetworkModel::Paths(Sharing::Equal));
     assert_eq!(model("machines-test", "model: paths\n"), NetworkModel::Paths(Sharing::RttAware));
+}
+
+#[test]
+fn over_several_machines_a_freeze_is_told_to_be_of_one() {
+    let text = format!("on-overload: freeze\n{PAIR}");
+    let told = notices("machines-test", &text);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(
+        told[0].starts_with("line 1: ") && told[0].contains("the machine that is behind"),
+        "{told:?}"
+    );
+    assert_eq!(notices("test", &text), [""; 0]);
+    assert_eq!(notices("machines-test", &format!("on-overload: abort\n{PAIR}")), [""; 0]);
 }
 
 #[test]

@@ -361,6 +361,21 @@ pub enum EventKind {
         /// How long it was behind, in nanoseconds.
         lasted_ns: u64,
     },
+    /// A machine of the run does not answer the agents of others. It is lost when it has not for
+    /// `host-timeout`.
+    HostSilent {
+        /// Its name.
+        host: String,
+        /// When it was last heard, in nanoseconds after the run began.
+        since_ns: u64,
+    },
+    /// A machine that was silent answers again, and the run goes on with it.
+    HostAnswers {
+        /// Its name.
+        host: String,
+        /// For how long it was silent, in nanoseconds.
+        lasted_ns: u64,
+    },
     /// A machine of the run is lost, and its nodes with it.
     HostLost {
         /// Its name.

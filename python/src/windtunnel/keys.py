@@ -1285,6 +1285,9 @@ class NetworkKeys(TypedDict, total=False):
     duration: Time
     """How long the run lasts at the most; default: until every program except daemons has
     exited."""
+    host_timeout: Time
+    """Where a run has several machines: how long one of them may be silent before it is lost, from
+    500ms to 10s; default what its agents say, 5s."""
     ipv4: bool
     """Whether nodes have IPv4 addresses; default true."""
     ipv6: bool

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use windtunnel_cluster::protocol::Card;
 use windtunnel_cluster::protocol::run::{Member, RunSetup, text_of};
+use windtunnel_cluster::protocol::{Card, Silent};
 use windtunnel_lead::{By, Progress, Site, Started};
 use windtunnel_placement::Placement;
 
@@ -63,6 +63,22 @@ pub(crate) fn refuse_to_detach(started: &Started) -> Result<(), Failure> {
     Err(Failure::new(Exit::Usage, text).hint(hint))
 }
 
+/// `all` are all: a run on fewer machines than that is another one.
+pub(crate) fn refuse_silent(silent: &[Silent]) -> Result<(), Failure> {
+    let Some(first) = silent.first() else { return Ok(()) };
+    let more = match silent.len() - 1 {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    };
+    let text = format!(
+        "the agent at {} is known to the others and does not answer: {}{more}",
+        first.address, first.why
+    );
+    let hint = "where it is behind address translation or a firewall, start it with --advertise and \
+                the address that others reach; or name the other machines in --hosts instead of `all`";
+    Err(Failure::new(Exit::Machine, text).hint(hint))
+}
+
 /// The number of nodes on each machine.
 fn begins(setup: &RunSetup) -> String {
     let on =
@@ -71,4 +87,22 @@ fn begins(setup: &RunSetup) -> String {
     let how = if setup.key.is_none() { "in the clear" } else { "encrypted" };
     let (run, nodes) = (text_of(setup.run), nodes.join(", "));
     format!("run {run}: nodes: {nodes}; packets between machines go {how}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_of_all_that_does_not_answer_is_refused_with_its_address() {
+        let silent = |last: u8| Silent {
+            address: ([10, 0, 0, last], 7447).into(),
+            why: "no handshake within 5 s".to_owned(),
+        };
+        assert!(refuse_silent(&[]).is_ok());
+        let failure = refuse_silent(&[silent(9), silent(8)]).expect_err("two are silent");
+        let expected = "error: the agent at 10.0.0.9:7447 is known to the others and does not answer: \
+                        no handshake within 5 s (and 1 more)\nhint: ";
+        assert!(failure.text().starts_with(expected), "{}", failure.text());
+    }
 }

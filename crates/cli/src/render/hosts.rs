@@ -98,6 +98,23 @@ fn throughput(hosts: &Hosts, from: SocketAddr, to: SocketAddr) -> Option<u64> {
     measured.bit_per_s
 }
 
+/// Machines at which something knocks that is of no run there.
+pub(crate) fn refused(hosts: &Hosts) -> Vec<String> {
+    let some = hosts.hosts.iter().filter(|host| host.refused_datagrams > 0);
+    let text = |host: &Card| {
+        format!(
+            "warning: ports of runs on {} have refused {} since its agent began: of another sender or \
+             run, not whole, or sent twice",
+            host.host,
+            quantity::count(
+                usize::try_from(host.refused_datagrams).unwrap_or(usize::MAX),
+                "datagram"
+            )
+        )
+    };
+    some.map(text).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use windtunnel_cluster::protocol::Throughput;
@@ -134,5 +151,18 @@ a  -  940mbit
 b  ?        -
 ";
         assert_eq!(text(&hosts), expected);
+    }
+
+    #[test]
+    fn machines_whose_ports_refuse_datagrams_are_named_with_how_many() {
+        let mut cards = [card("a", 0), card("b", 1)];
+        cards[1].refused_datagrams = 562;
+        let hosts =
+            Hosts { asked: 0, hosts: cards.into(), silent: Vec::new(), throughput: Vec::new() };
+        assert_eq!(
+            refused(&hosts),
+            ["warning: ports of runs on b have refused 562 datagrams since its agent began: of \
+              another sender or run, not whole, or sent twice"]
+        );
     }
 }

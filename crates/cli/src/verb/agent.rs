@@ -1,5 +1,7 @@
 //! `agent`: this machine's place in a cluster.
 
+mod audit;
+mod look;
 mod place;
 mod record;
 
@@ -10,7 +12,8 @@ use clap::builder::FalseyValueParser;
 use windtunnel_cluster::protocol::run::text_of;
 use windtunnel_cluster::{ANNOUNCED, Agent, AgentError, AgentNotice, Limits, Worker, machine};
 use windtunnel_host::AgentGroup;
-use windtunnel_model::{Bytes, Rate, Span};
+use windtunnel_model::placement::{HOST_TIMEOUT_LEAST, HOST_TIMEOUT_MOST};
+use windtunnel_model::{Bytes, QuantityError, Rate, Span};
 
 use crate::arguments::Format;
 use crate::cluster::Key;
@@ -27,12 +30,13 @@ use place::{Advertise, Slurm};
 /// and notice within a second when one is lost. No root is needed. `windtunnel hosts` lists them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Where to listen: an address and a UDP port
+    /// Where to listen: an address and a UDP port; `[::]` is every address of both families, and of
+    /// IPv4 on a machine without IPv6
     #[arg(
         long,
         value_name = "ADDRESS:PORT",
         env = "WINDTUNNEL_LISTEN",
-        default_value = "0.0.0.0:7447"
+        default_value = "[::]:7447"
     )]
     listen: SocketAddr,
     /// Where other machines reach this one, if that is not what this machine sees itself; without
@@ -85,7 +89,13 @@ pub(crate) struct Arguments {
     /// then they are removed
     #[arg(long, value_name = "TIME", env = "WINDTUNNEL_KEEP_RESULTS", default_value = "24h")]
     keep_results: Span,
-    /// Announce the name, the processors and the memory of the Slurm step that this agent runs in
+    /// How long another machine of a run may be silent before it is lost, where the file of the run
+    /// does not say (`host-timeout`): from 500ms to 10s
+    #[arg(long, value_name = "TIME", env = "WINDTUNNEL_HOST_TIMEOUT", default_value = "5s", value_parser = host_timeout)]
+    host_timeout: Span,
+    /// Announce the name, the processors and the memory of the Slurm step that this agent runs in;
+    /// when the job is cancelled or its time is over, end runs as `stop` does and let their results
+    /// be fetched
     #[arg(long, env = "WINDTUNNEL_SLURM", value_parser = FalseyValueParser::new())]
     slurm: bool,
     /// Print where others reach this agent, and end when standard input does, once no command
@@ -114,6 +124,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         clock_offsets: arguments.clock_offsets,
         key,
         worker: Some(worker(&arguments.key, group.as_ref())?),
+        look: Some(look::look),
         limits: Limits {
             nodes: arguments.max_nodes,
             cpu_millis: arguments.max_cpu,
@@ -124,7 +135,9 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
             Some(folder) => folder.clone(),
             None => usual_folder(arguments.listen.port())?,
         },
+        host_timeout: arguments.host_timeout,
         keep_results: arguments.keep_results,
+        linger: arguments.slurm.then_some(LINGER),
         until_stdin_closes: arguments.until_stdin_closes,
     };
     let announces = arguments.until_stdin_closes;
@@ -174,7 +187,12 @@ fn text(notice: &AgentNotice) -> String {
             )
         }
         AgentNotice::RefusedBy { by, why } => format!("warning: {by} refuses this agent: {why}"),
+        AgentNotice::RunBegun { begun, outcome } => audit::begun(begun, outcome),
+        AgentNotice::Executes(command) => audit::command(command),
         AgentNotice::Expired { run, name, removed } => expired(*run, name, removed),
+        AgentNotice::Lingers(time) => {
+            format!("agent: ends its runs, whose results can be fetched for {time}")
+        }
         AgentNotice::Ends => "agent: ends".to_owned(),
         _ => format!("agent: {notice:?}"),
     }
@@ -239,6 +257,17 @@ fn usual_folder(port: u16) -> Result<PathBuf, Failure> {
         port => format!("agent-{machine}-{port}"),
     };
     Ok(state.join("windtunnel").join(name))
+}
+
+/// Slurm's default `KillWait` is 30 s: then everything of the job is killed.
+const LINGER: Span = Span::from_secs(25);
+
+fn host_timeout(text: &str) -> Result<Span, String> {
+    let time: Span = text.parse().map_err(|error: QuantityError| error.to_string())?;
+    match (HOST_TIMEOUT_LEAST..=HOST_TIMEOUT_MOST).contains(&time) {
+        true => Ok(time),
+        false => Err(format!("it is not from {HOST_TIMEOUT_LEAST} to {HOST_TIMEOUT_MOST}")),
+    }
 }
 
 /// Processors in thousandths.

@@ -128,13 +128,16 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     known(&loaded.plan, arguments.to.as_deref())?;
     // Machines that are named count what they have themselves.
     let admitted = if several_machines { Ok(()) } else { fits_reservations(&loaded.plan) };
-    let over = MachineCheck::ask(&arguments.machines, &loaded.plan)?;
+    let over = MachineCheck::ask(&arguments.machines, &loaded, &file)?;
     let checked = Checked::new(&loaded, arguments, over.as_ref());
     let refused = over.as_ref().is_some_and(MachineCheck::is_refused);
     let admitted = admitted.map_err(|lacking| Failure::from(RunError::Admission(lacking)));
     if arguments.format.json {
         output::json(&checked)?;
         admitted?;
+        if let Some(failure) = over.and_then(MachineCheck::beside_placement) {
+            return Err(failure);
+        }
         let exit = if refused { Exit::Scenario } else { Exit::Fine };
         return Ok(exit.code());
     }

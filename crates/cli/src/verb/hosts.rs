@@ -37,6 +37,9 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     for silent in &hosts.silent {
         output::talk(&format!("warning: {} does not answer: {}", silent.address, silent.why));
     }
+    for warning in hosts::refused(&hosts) {
+        output::talk(&warning);
+    }
     let code = if hosts.silent.is_empty() { Exit::Fine } else { Exit::Check };
     Ok(code.code())
 }

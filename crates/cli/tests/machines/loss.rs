@@ -142,6 +142,24 @@ fn an_agent_that_is_away_until_the_others_have_ended_ends_its_part_when_it_is_ba
 }
 
 #[test]
+fn a_machine_that_is_silent_for_less_than_the_file_bears_goes_on_in_the_run() {
+    let Some((mut machines, mut run)) = under_way_with("host-timeout: 10s") else { return };
+    machines.agent_of(2).signal("STOP");
+    // Half a second without an answer once lost a machine, and the run with it.
+    run.wait_for("host three has not answered since");
+    machines.agent_of(2).signal("CONT");
+    run.wait_for("host three answers again");
+    let stopped = machines.ask(0, &["stop", "--run", run.name()]);
+    assert!(stopped.status.success(), "{stopped:?}");
+    let outcome = run.finish_within(SOON);
+    assert_eq!(outcome.events("host-lost").len(), 0);
+    assert_eq!(outcome.events("host-silent")[0]["host"], "three");
+    assert!(outcome.events("host-answers")[0]["lasted_ns"].as_u64().unwrap() >= 500_000_000);
+    assert!(!outcome.exit("c").is_empty(), "its results are here");
+    assert!(outcome.stdout.contains("PASSED"), "{}", outcome.stdout);
+}
+
+#[test]
 fn a_part_that_is_killed_is_a_machine_that_is_lost() {
     let Some((machines, run)) = under_way("fail") else { return };
     let parts = machines.process_ids(2, "windtunnel part");
@@ -193,11 +211,15 @@ fn lost_and_failed(outcome: &Outcome) {
 
 /// Three machines and a run on all of them, in which packets go.
 fn under_way(on_host_loss: &str) -> Option<(Machines, Run)> {
+    under_way_with(&format!("on-host-loss: {on_host_loss}\nhost-timeout: 1s"))
+}
+
+fn under_way_with(head: &str) -> Option<(Machines, Run)> {
     if is_missing(&["ping"]) {
         return None;
     }
     let mut machines = Machines::new(3)?;
-    let mut run = machines.start(&format!("on-host-loss: {on_host_loss}{FILE}"), &[]);
+    let mut run = machines.start(&format!("{head}{FILE}"), &[]);
     run.wait_for("icmp_seq=2");
     until("programs on each machine", || {
         (0..3).all(|at| !machines.process_ids(at, "sleep").is_empty() || at == 0).then_some(())
@@ -218,6 +240,7 @@ links:
 ";
 const HALVES: &str = "
 on-host-loss: continue
+host-timeout: 1s
 nodes:
   a: {run: ping -4 -i 0.1 a, pin: one}
   b: {run: ping -4 -i 0.1 b, pin: two}
@@ -226,5 +249,5 @@ links:
   - {between: [a, r], latency: 5ms}
   - {between: [b, r], latency: 5ms}
 ";
-/// Within seconds: a loss is noticed in one, on a machine that has time.
+/// Within seconds: a loss is noticed in two, on a machine that has time.
 const SOON: Duration = Duration::from_secs(15);

@@ -86,7 +86,7 @@ fn replicas_on_a_machine_that_is_lost_are_lost_with_it() {
     let Some(mut machines) = Machines::new(3) else { return };
     // The nearer replica, alone on the third machine.
     let file = FILE.replace("    pin: two\n", "    pin: three\n").replace("pin: one}", "pin: two}");
-    let mut run = machines.start(&format!("on-host-loss: continue{file}"), &[]);
+    let mut run = machines.start(&format!("on-host-loss: continue\nhost-timeout: 1s{file}"), &[]);
     run.wait_for("service www: s1 listens on 80/tcp");
     run.wait_for("service www: s2 listens on 80/tcp");
     run.wait_for_more("| s1\n");

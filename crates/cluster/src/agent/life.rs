@@ -12,9 +12,11 @@ use windtunnel_sys::clock::{self, WallClock};
 
 use super::refusals::{More, Refusals};
 use super::runs::{Runs, source_of};
-use super::{Agent, AgentNotice, answer, exec, now, watch};
+use super::{Agent, AgentNotice, answer, audit, exec, now, watch};
 use crate::carrier::{Carrier, CarrierEvent};
 use crate::machine;
+use crate::protocol::run::RunSetup;
+use crate::protocol::valid::REASONS_MAX;
 use crate::protocol::{Answer, Ask, Card, Peer, PeerClock, Reserved};
 
 /// An agent that lives.
@@ -33,6 +35,10 @@ pub(super) struct Life {
     refusals: Refusals,
     /// Agents that refuse this one, and the reason that was reported last.
     refused_by: BTreeMap<SocketAddr, String>,
+    /// See [`Agent::linger`].
+    linger: Option<Span>,
+    /// See [`Agent::look`].
+    look: Option<fn(&RunSetup, u16) -> Vec<String>>,
 }
 
 impl Life {
@@ -67,6 +73,7 @@ impl Life {
             nodes_max: agent.limits.nodes.map(|most| u32::try_from(most).unwrap_or(u32::MAX)),
             cpu_millis_max: agent.limits.cpu_millis,
             reserved: Reserved::default(),
+            refused_datagrams: 0,
             peers: Vec::new(),
         };
         let runs = Runs::new(id, (listen, advertise), agent, carrier.clone(), events.clone());
@@ -82,6 +89,8 @@ impl Life {
             is_released: false,
             refusals: Refusals::default(),
             refused_by: BTreeMap::new(),
+            linger: agent.linger,
+            look: agent.look,
         }
     }
 
@@ -92,8 +101,12 @@ impl Life {
         notify: &mut impl FnMut(AgentNotice),
     ) -> io::Result<()> {
         let mut end = std::pin::pin!(end);
+        let mut leaving: Option<Time> = None;
         let ended = loop {
             self.settle(notify);
+            if leaving.is_some_and(|until| now() >= until || self.runs.are_fetched()) {
+                break Ok(());
+            }
             if self.is_released && !self.runs.are_watched() {
                 break Ok(());
             }
@@ -105,9 +118,19 @@ impl Life {
             self.report_refusals(notify);
             let due = [self.mesh.poll_timeout(), self.refusals.due()].into_iter().flatten().min();
             let due = due.map(|at| at.since(now()));
-            let due = [due, self.runs.pace()].into_iter().flatten().min().map(Duration::from);
+            let due = [due, self.runs.pace(), leaving.map(|at| at.since(now()))]
+                .into_iter()
+                .flatten()
+                .min()
+                .map(Duration::from);
             tokio::select! {
-                ended = &mut end => break ended,
+                ended = &mut end, if leaving.is_none() => {
+                    let lingers = ended.is_ok() && !self.runs.are_fetched();
+                    let Some(linger) = self.linger.filter(|_| lingers) else { break ended };
+                    self.runs.stop();
+                    leaving = Some(now() + linger);
+                    notify(AgentNotice::Lingers(linger));
+                }
                 Some(event) = events.recv() => self.handle(event, notify),
                 () = tokio::time::sleep(due.unwrap_or(IDLE)) => {}
             }
@@ -144,33 +167,51 @@ impl Life {
                 addresses.into_iter().for_each(|address| self.mesh.join(now(), address));
             }
             CarrierEvent::Released => self.is_released = true,
-            CarrierEvent::Asked { ask: Ask::Part { run, member }, to, rest } => {
-                self.runs.begin(*run, member, &mut self.mesh, (to, rest));
+            CarrierEvent::Asked { from, ask: Ask::Part { run, member }, to, rest } => {
+                let begun = audit::Begun::of(&run, member, from);
+                let outcome = self.runs.begin(*run, member, &mut self.mesh, (to, rest));
+                notify(AgentNotice::RunBegun { begun, outcome });
             }
-            CarrierEvent::Asked { ask: Ask::Watch { run }, to, rest } => {
+            CarrierEvent::Asked { ask: Ask::Look { run, member }, to, .. } => {
+                let Some(look) = self.look else {
+                    let message = "this agent does no runs".to_owned();
+                    tokio::task::spawn_local(answer::send(to, Answer::Error { message }));
+                    return;
+                };
+                tokio::task::spawn_local(async move {
+                    let looked = tokio::task::spawn_blocking(move || look(&run, member)).await;
+                    let mut what = looked.unwrap_or_else(|error| vec![error.to_string()]);
+                    what.truncate(REASONS_MAX);
+                    answer::send(to, Answer::Missing { what }).await;
+                });
+            }
+            CarrierEvent::Asked { ask: Ask::Watch { run }, to, rest, .. } => {
                 self.runs.watch(run, to, rest);
             }
             CarrierEvent::Asked { ask: Ask::Receive { run, member }, rest, .. } => {
                 let receiving = watch::receive_words(rest, (run, member), self.events.clone());
                 tokio::task::spawn_local(receiving);
             }
-            CarrierEvent::Asked { ask: Ask::Control { run }, to, rest } => {
+            CarrierEvent::Asked { ask: Ask::Control { run }, to, rest, .. } => {
                 tokio::task::spawn_local(watch::control(self.runs.folder_of(run), to, rest));
             }
-            CarrierEvent::Asked { ask: Ask::Exec { run, request, size }, to, rest } => {
+            CarrierEvent::Asked { from, ask: Ask::Exec { run, request, size }, to, rest } => {
+                if let Some(command) = audit::Command::of(run, &request, from) {
+                    notify(AgentNotice::Executes(command));
+                }
                 let (folder, limits) = (self.runs.folder_of(run), self.runs.limits().clone());
                 let command = (*request, size);
                 tokio::task::spawn_local(exec::exec(folder, limits, command, to, rest));
             }
-            CarrierEvent::Asked { ask: Ask::Fetch { run }, to, rest } => {
+            CarrierEvent::Asked { ask: Ask::Fetch { run }, to, rest, .. } => {
                 tokio::task::spawn_local(watch::fetch(self.runs.results_of(run), to, rest));
             }
             CarrierEvent::Part { run, said } => self.runs.handle_part(run, said, &mut self.mesh),
             CarrierEvent::Ordered { watcher, order } => {
-                self.runs.handle_watcher(watcher, order, &self.mesh);
+                self.runs.handle_watcher(watcher, order, &mut self.mesh);
             }
             CarrierEvent::Word { run, member, word } => self.runs.handle_word(run, member, word),
-            CarrierEvent::Asked { ask, to, rest } => {
+            CarrierEvent::Asked { ask, to, rest, .. } => {
                 let ready = self.answer_at_once(&ask);
                 if let Some(ready) = ready {
                     tokio::task::spawn_local(answer::send(to, ready));
@@ -263,6 +304,7 @@ impl Life {
         Card {
             load_hundredths: machine::load_hundredths(),
             reserved: self.runs.reserved(),
+            refused_datagrams: self.runs.refused_datagrams(),
             memory_free: if self.shares_all_memory { free } else { free.min(self.card.memory) },
             peers: self.mesh.agents().map(peer).collect(),
             ..self.card.clone()

@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use tokio::sync::mpsc::UnboundedSender;
-use windtunnel_control::part::{ClockSource, FromPart, MemberClock, ToPart};
+use windtunnel_control::part::{ClockSource, FromPart, MemberClock, StopWhy, ToPart};
 use windtunnel_mesh::{AgentId, Mesh, Narrowed, Part, RunId};
 use windtunnel_model::{Bytes, Span, Time};
 
@@ -36,6 +36,7 @@ pub(super) struct Runs {
     ports: (u16, u16),
     worker: Option<Worker>,
     limits: Limits,
+    host_timeout: Span,
     /// Where parts have their folders.
     folder: PathBuf,
     carrier: Carrier,
@@ -43,6 +44,8 @@ pub(super) struct Runs {
     all: BTreeMap<u64, Run>,
     expiry: Expiry,
     next_watcher: u64,
+    /// Datagrams that the ports of parts have refused, of all runs.
+    refused_datagrams: u64,
     clocks_sent: Time,
     unconfirmed_sent: Time,
 }
@@ -61,12 +64,14 @@ impl Runs {
             ports: part_ports(listen.port()),
             worker: agent.worker.clone(),
             limits: agent.limits.clone(),
+            host_timeout: agent.host_timeout,
             folder: agent.folder.clone(),
             carrier,
             events,
             all: BTreeMap::new(),
             expiry: Expiry::new(agent.keep_results),
             next_watcher: 0,
+            refused_datagrams: 0,
             clocks_sent: Time::ZERO,
             unconfirmed_sent: Time::ZERO,
         }
@@ -99,6 +104,11 @@ impl Runs {
         self.all.values().map(card).collect()
     }
 
+    /// Datagrams that the ports of parts have refused since the agent began.
+    pub(super) fn refused_datagrams(&self) -> u64 {
+        self.refused_datagrams
+    }
+
     /// What runs may use.
     pub(super) fn limits(&self) -> &Limits {
         &self.limits
@@ -107,6 +117,16 @@ impl Runs {
     /// Whether a client watches a run.
     pub(super) fn are_watched(&self) -> bool {
         self.all.values().any(|run| !run.watchers.is_empty())
+    }
+
+    /// Ends all parts that are not over, as `stop` does.
+    pub(super) fn stop(&self) {
+        self.all.values().for_each(|run| run.order(ToPart::Stop(StopWhy::Asked)));
+    }
+
+    /// Whether nothing of any run is left here that could be fetched.
+    pub(super) fn are_fetched(&self) -> bool {
+        self.all.is_empty()
     }
 
     /// The folder of a part.
@@ -231,6 +251,11 @@ fn remove(folder: &Path) -> Result<(), String> {
 
 /// Why a part ends on the smaller side of a cut network.
 const LOST_ITSELF: &str = "this machine is cut off from most of the run";
+/// How long a member may be silent before a run begins: it makes nodes, as many others may on the
+/// same processors, and what leads the run has a bound for that of its own.
+const SETUP_PATIENCE: Span = Span::from_secs(30);
+/// How long a member may be silent when a run is over: its results are there, and are fetched.
+const END_PATIENCE: Span = Span::from_secs(60);
 const UNCONFIRMED: Span = Span::from_secs(1);
 /// By what another agent's clock is known.
 pub(super) fn source_of(by: Narrowed) -> ClockSource {

@@ -30,6 +30,9 @@ pub struct RunSetup {
     pub base_dir: PathBuf,
     /// How the run is done.
     pub shared: SharedOptions,
+    /// Which user of which machine wants it, as the command that begins it says.
+    #[serde(default)]
+    pub by: String,
 }
 
 /// A machine of a run.

@@ -17,7 +17,7 @@ use crate::fetch::is_plain;
 impl Validate for Ask {
     fn validate(&self) -> Result<(), Invalid> {
         match self {
-            Ask::Part { run, member } => {
+            Ask::Part { run, member } | Ask::Look { run, member } => {
                 run.validate()?;
                 ensure(usize::from(*member) < run.members.len(), || {
                     format!("member {member} of {}", run.members.len())
@@ -59,11 +59,20 @@ impl Validate for Answer {
             Answer::File { path, .. } => ensure(is_plain(path), || {
                 format!("`{}` is not the name of a file of a run", shown(path))
             }),
+            Answer::Missing { what } => ensure_reasons(what),
             Answer::Error { message } => ensure_short("a reason", message),
             Answer::Taken { .. } | Answer::Throughput { .. } | Answer::Done => Ok(()),
         }
     }
 }
+
+fn ensure_reasons(reasons: &[String]) -> Result<(), Invalid> {
+    ensure(reasons.len() <= REASONS_MAX, || format!("{} reasons", reasons.len()))?;
+    reasons.iter().try_for_each(|why| ensure_short("a reason", why))
+}
+
+/// Reasons that one answer has.
+pub(crate) const REASONS_MAX: usize = 1000;
 
 impl Validate for Card {
     fn validate(&self) -> Result<(), Invalid> {
@@ -140,6 +149,7 @@ impl Validate for RunSetup {
             member.has.validate()?;
         }
         ensure_digits(&self.plan_hash, self.key.as_deref())?;
+        ensure_short("a user", &self.by)?;
         ensure_folder(&self.base_dir)
     }
 }

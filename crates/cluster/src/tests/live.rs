@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
+use windtunnel_model::Span;
 
 use crate::{Agent, AgentNotice, Client, ClientError, ClusterKey};
 
@@ -45,9 +46,12 @@ impl Live {
             uplink: Some("10gbit".parse().expect("a rate")),
             key: key.clone(),
             worker: None,
+            look: None,
             limits: Default::default(),
             folder: Default::default(),
+            host_timeout: Span::from_secs(5),
             keep_results: Default::default(),
+            linger: None,
         };
         change(&mut agent);
         let (sender, notices) = channel();
@@ -76,6 +80,11 @@ impl Live {
                 return notice;
             }
         }
+    }
+
+    /// Asks it to end.
+    pub(super) fn end(&mut self) {
+        drop(self.end.take());
     }
 
     pub(super) fn client(&self, key: &ClusterKey) -> Result<Client, ClientError> {

@@ -369,6 +369,32 @@ fn an_agent_that_ends_says_so_to_the_other_parts_and_leaves_no_files() {
 }
 
 #[test]
+fn an_agent_that_lingers_stops_its_runs_and_ends_when_their_results_are_fetched() {
+    let key = key();
+    let mut part = FakePart::new();
+    let mut agent = Live::start_with("a", &key, &[], |agent| {
+        agent.worker = Some(part.worker());
+        agent.folder = part.parts_folder();
+        agent.linger = Some(Span::from_secs(600));
+    });
+    let parts = Parts::begin(&setup(&[&agent], &key), &key);
+    let folder = part.setup().folder;
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("part.json"), "{}").unwrap();
+    agent.end();
+    agent.until(|notice| *notice == AgentNotice::Lingers(Span::from_secs(600)));
+    assert_eq!(part.order(), ToPart::Stop(StopWhy::Asked));
+    part.send(&FromPart::Ended);
+    assert_eq!(said(&parts), (0, FromPart::Ended));
+    let home = tempfile::tempdir().unwrap();
+    parts.fetch(0, &home.path().join("0")).unwrap();
+    assert!(home.path().join("0/part.json").exists());
+    parts.forget(0).unwrap();
+    agent.until(|notice| *notice == AgentNotice::Ends);
+    assert!(!folder.exists());
+}
+
+#[test]
 fn results_that_are_not_kept_expire_with_a_notice_once_their_watcher_has_gone() {
     let key = key();
     let mut part = FakePart::new();

@@ -24,7 +24,7 @@ impl Validate for ToPart {
                 format!("{} bytes of news are more than {NEWS_BYTES_MAX}", news.len())
             }),
             ToPart::Lost { why, .. } => ensure_short("a reason", why),
-            ToPart::Left { .. } => Ok(()),
+            ToPart::Left { .. } | ToPart::Silent { .. } | ToPart::Answers { .. } => Ok(()),
             ToPart::Clocks { clocks } => ensure(clocks.len() <= MEMBERS_MAX, || {
                 format!("the clocks of {} members", clocks.len())
             }),
@@ -41,6 +41,8 @@ impl ToPart {
             ToPart::Flows { member, .. }
             | ToPart::News { member, .. }
             | ToPart::Lost { member, .. }
+            | ToPart::Silent { member, .. }
+            | ToPart::Answers { member }
             | ToPart::Left { member } => Some(*member),
             _ => None,
         }
@@ -55,6 +57,8 @@ impl Validate for FromPart {
             | FromPart::Reached
             | FromPart::Measured
             | FromPart::Begun
+            | FromPart::Ending
+            | FromPart::Refused { .. }
             | FromPart::Ended => Ok(()),
             FromPart::Unreached { members } => ensure(members.len() <= MEMBERS_MAX, || {
                 format!("{} members are not reached", members.len())

@@ -58,6 +58,8 @@ pub(crate) enum Note {
     Flows { changes: Vec<FlowChange> },
     /// Another machine has become silent, or answers again.
     Silence(Silence),
+    /// Datagrams that the socket to other machines has refused since the last of these.
+    Refused { datagrams: u64 },
     /// Nothing goes to other machines any more.
     Closed {
         /// Datagrams with packets that went to each, by its number.

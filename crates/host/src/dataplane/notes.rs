@@ -26,10 +26,14 @@ impl Loop {
         let Some(remote) = &mut self.remote else { return };
         let (reached, news) = (remote.newly_reached(), remote.news(&mut self.engine));
         let (silences, unreached) = (remote.silences(at), remote.unreached(at));
+        let refused = remote.newly_refused(at);
         if let Some(members) = unreached {
             self.note(Note::Unreached { members });
         }
         silences.into_iter().for_each(|silence| self.note(Note::Silence(silence)));
+        if let Some(datagrams) = refused {
+            self.note(Note::Refused { datagrams });
+        }
         if reached {
             self.note(Note::Reached);
         }

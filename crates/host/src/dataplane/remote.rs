@@ -48,6 +48,8 @@ pub(crate) struct Remote {
     is_closed: bool,
     /// What had been counted by the tunnel when the run began.
     before: Counters,
+    /// How many refused datagrams the agent knows of, and when it is sent that next.
+    refused: (u64, Time),
     /// Flows here that the others know of.
     announced: BTreeSet<FlowKey>,
     /// Flows of the others, by member.
@@ -83,6 +85,7 @@ impl Remote {
             traffic: Traffic::default(),
             pairs: Pairs::new((0..members).filter(|other| *other != member)),
             is_closed: false,
+            refused: (0, Time::ZERO),
             announced: BTreeSet::new(),
             remote: BTreeMap::new(),
             crossed: Crossed::default(),
@@ -262,6 +265,17 @@ impl Remote {
         pairs.watch(now, |member| tunnel.silent_since(member, now))
     }
 
+    /// Datagrams that were refused since this was last asked, once a second at the most.
+    pub(super) fn newly_refused(&mut self, now: Time) -> Option<u64> {
+        let (told, next) = self.refused;
+        let all = self.tunnel.counters().refused.total();
+        if now < next || all <= told {
+            return None;
+        }
+        self.refused = (all, now + REFUSED);
+        Some(all - told)
+    }
+
     /// What went between this machine and each other since the run began.
     pub(super) fn peers(&self) -> Vec<PeerTraffic> {
         self.pairs.traffic(&self.tunnel)
@@ -330,6 +344,8 @@ fn on_this_clock(nanos: u64, ahead: i64) -> Time {
     Time::from_nanos(nanos.saturating_add_signed(ahead.saturating_neg()))
 }
 
+/// How often the agent is sent how many datagrams were refused.
+const REFUSED: Span = Span::from_secs(1);
 const UNREACHED: Span = Span::from_secs(1);
 /// So that packets of nodes here get their turn under any load.
 const BATCHES_PER_TURN: usize = 4;

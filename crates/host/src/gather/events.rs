@@ -39,6 +39,8 @@ fn read(path: &Path, events: &mut Vec<Event>) -> Result<(), FolderError> {
 #[derive(Debug, Default)]
 pub struct EventFilter {
     seen: BTreeSet<String>,
+    /// Machines that do not answer now.
+    silent: BTreeSet<String>,
 }
 
 impl EventFilter {
@@ -48,6 +50,8 @@ impl EventFilter {
             return true;
         }
         let key = match &event.what {
+            EventKind::HostSilent { host, .. } => return self.silent.insert(host.clone()),
+            EventKind::HostAnswers { host, .. } => return self.silent.remove(host),
             EventKind::HostLost { host, .. } => format!("lost {host}"),
             EventKind::RunEnded { .. } => "ended".to_owned(),
             what => format!("{:?} {what:?}", event.intended_ns),

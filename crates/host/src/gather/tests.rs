@@ -33,8 +33,8 @@ impl Bench {
     fn new() -> Self {
         let (plan, root) = (plan(FILE), tempfile::tempdir().unwrap());
         let members = ["m0", "m1"].map(|name| (name.to_owned(), Ok(root.path().join(name))));
-        let bench =
-            Bench { plan, parts: Parts { members: members.into(), placement: vec![0, 1] }, root };
+        let parts = Parts { members: members.into(), placement: vec![0, 1], ..Parts::default() };
+        let bench = Bench { plan, parts, root };
         for member in [0, 1] {
             bench.leave(member, |_| {});
             bench.write(member, "links.csv", &format!("{COLUMNS}\n"));
@@ -217,6 +217,48 @@ fn a_lost_machine_is_named_with_its_nodes_and_since_when() {
 }
 
 #[test]
+fn a_loss_that_load_explains_is_repeatable_and_another_is_not() {
+    let silent = || {
+        let mut bench = Bench::new();
+        bench.parts.members[1].1 = Err("it is lost to the other machines".to_owned());
+        bench.parts.silent.insert(1);
+        bench.leave(0, |results| results["lost"] = json!([[1, "2s"]]));
+        bench
+    };
+    let disturbed = |bench: &Bench| {
+        let verdict = bench.gather().unwrap().verdict;
+        fs::remove_dir_all(bench.root.path().join("run")).unwrap();
+        assert!(!verdict.faithful);
+        (verdict.disturbed, verdict.unfaithful[0].clone())
+    };
+    let bench = silent();
+    assert!(!disturbed(&bench).0, "a machine with power that was cut looks the same");
+    // The other machine had no processor to spare: 95 % of the time.
+    bench.leave(0, |results| {
+        results["lost"] = json!([[1, "2s"]]);
+        (results["busy"], results["idle"], results["stolen"]) = (json!(95), json!(5), json!(0));
+    });
+    let (is_disturbed, text) = disturbed(&bench);
+    assert!(is_disturbed, "{text}");
+    let why = "likely cause: host m0: the processors are saturated: busy for 95% of the time";
+    assert!(text.contains(why), "{text}");
+    // It has answered again since, and has stood still as long as it was silent.
+    let mut bench = silent();
+    let aside = bench.root.path().join("m1");
+    bench.parts.members[1].1 = Ok(aside.clone());
+    bench.leave(1, |results| results["tally"]["stalls"]["longest"] = json!("6s"));
+    bench.parts.members[1].1 = Err("the other machines went on without it".to_owned());
+    bench.parts.aside.insert(1, aside);
+    let (is_disturbed, text) = disturbed(&bench);
+    assert!(is_disturbed && text.contains("likely cause: it stood still for 6.00s"), "{text}");
+    // What failed for a reason of its own fails again.
+    let mut bench = silent();
+    bench.parts.silent.clear();
+    bench.leave(0, |results| (results["busy"], results["idle"]) = (json!(95), json!(5)));
+    assert!(!disturbed(&bench).0);
+}
+
+#[test]
 fn the_side_that_was_cut_off_is_left_out_of_the_run() {
     let bench = Bench::new();
     bench.leave(1, |results| results["apart"] = json!(true));
@@ -257,16 +299,21 @@ fn an_overload_is_reported_for_the_machine_that_had_it() {
     let bench = Bench::new();
     bench.leave(1, |results| {
         results["tally"]["refused"] = json!(3);
+        results["tally"]["remote"]["refused_datagrams"] = json!(562);
         results["began_late"] = json!("105ms");
         results["notes"] = json!(["a limit could not be raised"]);
     });
-    let verdict = bench.gather().unwrap().verdict;
+    let report = bench.gather().unwrap();
+    assert_eq!(report.hosts.iter().map(|it| it.refused_datagrams).collect::<Vec<_>>(), [0, 562]);
+    let verdict = report.verdict;
     let doubts = [
         "host m1: the run began 105ms late there: programs and events were late",
         "host m1: the kernel refused 3 packets that were due",
     ];
     assert_eq!(verdict.unfaithful, doubts);
-    assert_eq!(verdict.warnings, ["host m1: a limit could not be raised"]);
+    let refused = "host m1: 562 datagrams were refused at its port: of another sender or run, not \
+                   whole, or sent twice";
+    assert_eq!(verdict.warnings, ["host m1: a limit could not be raised", refused]);
 }
 
 /// Two machines that exchange packets and know each other's clocks as well as that.

@@ -10,6 +10,7 @@ use windtunnel_trace::event::EventKind;
 
 use super::membership::{Members, Membership, Stage};
 use super::state::Live;
+use crate::clock::now;
 use crate::dataplane::Order;
 use crate::ending::Ending;
 use crate::part::news::News;
@@ -65,6 +66,10 @@ impl Live {
                 }
             },
             ToPart::Lost { member, why, apart: cut_off } => self.lose(member, why, cut_off),
+            ToPart::Silent { member, since_ns } => {
+                self.note_silence(member, Time::from_nanos(since_ns));
+            }
+            ToPart::Answers { member } => self.note_answer(member),
             ToPart::Left { member } => self.leave_with(member),
             ToPart::Stop(why) => self.stop(why),
             ToPart::Setup(_) | ToPart::Peers { .. } => {
@@ -131,6 +136,26 @@ impl Live {
         self.cx.journal.log(None, EventKind::HostLost { host: host.clone(), nodes, why });
         if self.cx.plan.on_host_loss == OnHostLoss::Fail {
             self.end.ask(Ending::host_lost(&host));
+        }
+    }
+
+    /// A member is silent, which is no loss yet.
+    fn note_silence(&mut self, member: u16, since: Time) {
+        let Some(Membership { members, stage: Stage::Begun(origin), .. }) = &mut self.membership
+        else {
+            return;
+        };
+        if members.set_silent(member, since) {
+            let (host, since_ns) = (members.name(member), since.since(*origin).as_nanos());
+            self.cx.journal.log(None, EventKind::HostSilent { host, since_ns });
+        }
+    }
+
+    fn note_answer(&mut self, member: u16) {
+        let Some(Membership { members, .. }) = &mut self.membership else { return };
+        if let Some(since) = members.set_heard(member) {
+            let (host, lasted_ns) = (members.name(member), now().since(since).as_nanos());
+            self.cx.journal.log(None, EventKind::HostAnswers { host, lasted_ns });
         }
     }
 

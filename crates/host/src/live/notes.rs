@@ -64,6 +64,7 @@ impl Live {
                 self.membership.iter_mut().for_each(|membership| membership.reached = true);
             }
             Note::Silence(silence) => self.log_silence(silence),
+            Note::Refused { datagrams } => self.send_to_agent(&FromPart::Refused { datagrams }),
             Note::Closed { sent } => {
                 self.membership.iter_mut().for_each(|it| it.sends_no_more(sent.clone()));
             }

@@ -116,6 +116,7 @@ impl Live {
     pub(crate) fn announce_end(&self, ending: &Ending) {
         if let Some(membership) = &self.membership {
             membership.send_to_members(&News::End { ending: ending.clone() });
+            membership.send_to_agent(&FromPart::Ending);
         }
     }
 

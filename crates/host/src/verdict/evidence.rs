@@ -92,12 +92,15 @@ pub(crate) struct Lost {
     pub(crate) since: Option<Span>,
     /// How many nodes it had.
     pub(crate) nodes: usize,
+    /// Where it is lost because it did not answer: the longest time for which it then stood still,
+    /// as far as that is known.
+    pub(crate) stood: Option<Span>,
 }
 
 impl Lost {
     /// What that means for the results.
     pub(super) fn doubt(&self) -> String {
-        let Lost { host, why, since, nodes } = self;
+        let Lost { host, why, since, nodes, .. } = self;
         let nodes = if *nodes == 1 { "1 node".to_owned() } else { format!("{nodes} nodes") };
         match since {
             Some(since) => format!(

@@ -9,7 +9,7 @@ use windtunnel_model::quantity::total;
 use windtunnel_model::{Lane, Span, Time};
 
 use super::doubt::Doubt;
-use super::evidence::{Evidence, PartEvidence};
+use super::evidence::{Evidence, Lost, PartEvidence};
 use super::{bounds, internet, limits, services};
 use crate::clock::BEGIN_LATE;
 use crate::dataplane::Traffic;
@@ -78,6 +78,30 @@ pub(super) fn doubts_of_part(part: &PartEvidence<'_>) -> Vec<Doubt> {
     let all = all.chain(doubts(&part.evidence)).chain(between.into_iter().map(Doubt::other));
     all.map(|doubt| doubt.of_host(&part.results.host)).collect()
 }
+
+/// A machine is lost. If it only did not answer, and it or the others had no processor time to give
+/// then, another attempt may not lose it.
+pub(super) fn doubt_of_loss(lost: &Lost, hosts: &[PartEvidence<'_>]) -> Doubt {
+    let text = lost.doubt();
+    let explained = lost.stood.and_then(|stood| {
+        let of_its_own =
+            (stood >= STOOD_LEAST).then(|| format!("it stood still for {}", rounded(stood)));
+        of_its_own.or_else(|| hosts.iter().find_map(shortage))
+    });
+    match explained {
+        Some(why) => Doubt::of_speed(format!("{text}; likely cause: {why}")),
+        None => Doubt::other(text),
+    }
+}
+
+/// What kept a machine from having processor time for all that wanted it.
+fn shortage(part: &PartEvidence<'_>) -> Option<String> {
+    let why = cause::shortage(&part.evidence)?;
+    Some(format!("host {}: {why}", part.results.host))
+}
+
+/// A machine that stands still for so long is noticed by the others.
+const STOOD_LEAST: Span = Span::from_millis(500);
 
 /// Programs and events of a machine that began late were late, and nothing else reports it.
 fn began_late(late: Span) -> Option<String> {

@@ -87,6 +87,7 @@ fn host(part: &PartEvidence<'_>) -> Host {
         sent_bytes: between.sent_bytes,
         received_packets: between.received_packets,
         lost_datagrams: between.lost_datagrams,
+        refused_datagrams: between.refused_datagrams,
         peers: part.evidence.tally.peers.iter().map(|peer| self::peer(part, peer)).collect(),
         flow_starts: flow_starts(between.announced_flows, &part.evidence.tally.flow_starts),
     }

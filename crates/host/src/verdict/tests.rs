@@ -161,6 +161,7 @@ fn lost_machines_fail_the_run_unless_the_file_goes_on_without_them() {
         why: "it did not answer for 5s".to_owned(),
         since,
         nodes: 1,
+        stood: None,
     };
     for (policy, failed) in [("fail", true), ("continue", false)] {
         let case = Case::of(&format!("{PAIR}on-host-loss: {policy}\n"));
@@ -176,7 +177,7 @@ fn lost_machines_fail_the_run_unless_the_file_goes_on_without_them() {
 #[test]
 fn the_side_of_a_cut_network_that_is_not_the_run_says_where_the_run_is() {
     let case = done(0);
-    let lost = [Lost { host: "m2".into(), why: "cut".into(), since: None, nodes: 1 }];
+    let lost = [Lost { host: "m2".into(), why: "cut".into(), since: None, nodes: 1, stood: None }];
     let ending = Ending::host_lost("m2");
     let evidence = Evidence { lost: &lost, cut_off: true, ending: &ending, ..case.evidence() };
     let verdict = judge(&evidence).verdict;

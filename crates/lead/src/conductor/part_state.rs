@@ -12,6 +12,8 @@ pub(super) struct PartState {
     /// The last stage that it is through with.
     pub(super) through: Option<Stage>,
     pub(super) end: Option<End>,
+    /// Whether the run is over there, and results are about to be.
+    pub(super) is_ending: bool,
     /// Members that say that its machine is lost.
     pub(super) lost_to: BTreeSet<u16>,
     /// Its agent's clock when something was last received.
@@ -31,6 +33,8 @@ pub(super) enum End {
     Failed(String),
     /// Its agent has gone.
     Gone(String),
+    /// Its machine does not answer the others any more, and nothing else is known of it.
+    Silent,
 }
 
 impl PartState {
@@ -38,13 +42,16 @@ impl PartState {
     /// too. (On both sides of a cut network all take the others for lost, and may still be received
     /// here.)
     pub(super) fn is_waited_for(&self) -> bool {
-        let is_silent = self.clock.is_none_or(|(_, at)| at.elapsed() > SILENCE);
+        let patience = if self.is_ending { SILENCE_AT_END } else { SILENCE };
+        let is_silent = self.clock.is_none_or(|(_, at)| at.elapsed() > patience);
         self.end.is_none() && (self.lost_to.is_empty() || !is_silent)
     }
 }
 
 /// Parts that live send something four times a second.
 const SILENCE: Duration = Duration::from_secs(1);
+/// Its results are worth more patience.
+const SILENCE_AT_END: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {
@@ -61,5 +68,9 @@ mod tests {
         assert!(state(received, &[1], None).is_waited_for());
         assert!(!state(None, &[1], None).is_waited_for());
         assert!(!state(received, &[], Some(End::Ended)).is_waited_for());
+        let earlier = Instant::now().checked_sub(Duration::from_secs(5)).map(|at| (0, at));
+        assert!(!state(earlier, &[1], None).is_waited_for());
+        let ending = PartState { is_ending: true, ..state(earlier, &[1], None) };
+        assert!(ending.is_waited_for(), "its results are about to be there");
     }
 }

@@ -5,31 +5,41 @@ use std::path::PathBuf;
 
 use windtunnel_host::{Folder, gather};
 
-use super::Conductor;
 use super::part_state::End;
+use super::{Conductor, SILENT};
 use crate::error::LeadError;
 use crate::progress::Progress;
 
 impl Conductor {
     /// Copies what the parts have written.
     pub(crate) fn fetch(&self, folder: &Folder) -> Result<gather::Parts, LeadError> {
-        let mut members = Vec::new();
+        let mut gathered =
+            gather::Parts { placement: self.setup.placement.clone(), ..gather::Parts::default() };
         for (number, (state, member)) in (0..).zip(self.members.iter().zip(&self.setup.members)) {
             let path = self.staging(folder).join(number.to_string());
             let path = match &state.end {
                 Some(End::Ended) if self.is_lost(state) => {
+                    gathered.silent.insert(number);
+                    // It may have gone again, and the verdict does without it.
+                    if self.parts.fetch_at_once(number, &path).is_ok() {
+                        gathered.aside.insert(number, path);
+                    }
                     Err("the other machines went on without it".to_owned())
                 }
                 Some(End::Ended) => {
                     self.parts.fetch(number, &path)?;
                     Ok(path)
                 }
+                Some(End::Silent) => {
+                    gathered.silent.insert(number);
+                    Err(SILENT.to_owned())
+                }
                 Some(End::Failed(why) | End::Gone(why)) => Err(why.clone()),
                 None => Err("its part is not over".to_owned()),
             };
-            members.push((member.host.clone(), path));
+            gathered.members.push((member.host.clone(), path));
         }
-        Ok(gather::Parts { members, placement: self.setup.placement.clone() })
+        Ok(gathered)
     }
 
     /// Nothing of the run is left at the agents, and nothing but the run folder here.

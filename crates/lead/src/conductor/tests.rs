@@ -219,3 +219,13 @@ fn agents_that_are_not_reached_are_waited_for_less_long_than_nodes_that_are_made
 fn say_unreached(conductor: &mut Conductor, member: u16, members: &[u16]) {
     say(conductor, member, FromPart::Unreached { members: members.to_vec() });
 }
+
+#[test]
+fn a_machine_that_lacks_a_program_is_the_cause_and_not_lost_to_the_one_that_was_heard_first() {
+    let mut conductor = conductor(Stage::Preparing);
+    say(&mut conductor, 0, failed("the run was stopped: host two is lost", 4));
+    say(&mut conductor, 1, failed("node b: there is no program `iperf9` in PATH", 4));
+    say(&mut conductor, 2, failed("the run was stopped: host two is lost", 4));
+    let error = conductor.until_begun().unwrap_err();
+    assert_eq!(error.to_string(), "host two: node b: there is no program `iperf9` in PATH");
+}

@@ -76,7 +76,7 @@ fn words(nodes: usize, program: Vec<String>) -> Vec<String> {
     ];
     words.extend(options.map(str::to_owned));
     words.extend(program);
-    let agent = ["agent", "--key", "-", "--until-stdin-closes", "--slurm", "--listen", "0.0.0.0:0"];
+    let agent = ["agent", "--key", "-", "--until-stdin-closes", "--slurm", "--listen", "[::]:0"];
     words.extend(agent.map(str::to_owned));
     words
 }
@@ -126,7 +126,7 @@ mod tests {
             "{words}"
         );
         assert!(words.ends_with(
-            "/opt/windtunnel agent --key - --until-stdin-closes --slurm --listen 0.0.0.0:0"
+            "/opt/windtunnel agent --key - --until-stdin-closes --slurm --listen [::]:0"
         ));
     }
 

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use windtunnel_cluster::PORT;
+use windtunnel_cluster::client::bare;
 
 use super::Words;
 use super::lines::LINE_BYTES_MAX;
@@ -125,19 +126,18 @@ fn cause(said: &[String], silent: &str) -> String {
 
 /// What ssh calls a machine, and where its agent has to listen to be found there again.
 fn place(name: &str) -> (String, SocketAddr) {
-    let any = |ip: IpAddr| if ip.is_ipv4() { "0.0.0.0" } else { "[::]" };
-    let (host, listen) = if let Ok(address) = name.parse::<SocketAddr>() {
-        (address.ip().to_string(), format!("{}:{}", any(address.ip()), address.port()))
-    } else if let Ok(ip) = name.parse::<IpAddr>() {
-        (ip.to_string(), format!("{}:{PORT}", any(ip)))
+    let (host, port) = if let Ok(address) = name.parse::<SocketAddr>() {
+        (address.ip().to_string(), address.port())
+    } else if let Ok(ip) = bare(name).parse::<IpAddr>() {
+        (ip.to_string(), PORT)
     } else {
         match name.rsplit_once(':').map(|(host, port)| (host, port.parse::<u16>())) {
-            Some((host, Ok(port))) => (host.to_owned(), format!("0.0.0.0:{port}")),
-            _ => (name.to_owned(), format!("0.0.0.0:{PORT}")),
+            Some((host, Ok(port))) => (host.to_owned(), port),
+            _ => (name.to_owned(), PORT),
         }
     };
-    let anywhere = SocketAddr::new(std::net::Ipv4Addr::UNSPECIFIED.into(), PORT);
-    (host, listen.parse().unwrap_or(anywhere))
+    // Of both families, where the machine has both.
+    (host, SocketAddr::new(std::net::Ipv6Addr::UNSPECIFIED.into(), port))
 }
 
 /// More than the first is context.
@@ -165,9 +165,9 @@ mod tests {
             let (host, listen) = place(name);
             format!("{host} {listen}")
         };
-        assert_eq!(place("b"), "b 0.0.0.0:7447");
-        assert_eq!(place("b:80"), "b 0.0.0.0:80");
-        assert_eq!(place("10.0.0.1:80"), "10.0.0.1 0.0.0.0:80");
+        assert_eq!(place("b"), "b [::]:7447");
+        assert_eq!(place("b:80"), "b [::]:80");
+        assert_eq!(place("10.0.0.1:80"), "10.0.0.1 [::]:80");
         assert_eq!(place("fd00::1"), "fd00::1 [::]:7447");
         assert_eq!(place("[fd00::1]:80"), "fd00::1 [::]:80");
     }
@@ -183,7 +183,7 @@ mod tests {
             "-o",
             "BatchMode=yes",
             "b",
-            "~/bin/wt agent --key - --until-stdin-closes --advertise ssh --listen 0.0.0.0:7447",
+            "~/bin/wt agent --key - --until-stdin-closes --advertise ssh --listen [::]:7447",
         ];
         assert_eq!(plan.words, expected);
         assert!(super::plan(&words("ssh"), None, &machine("-oProxyCommand=x:1")).is_err());
@@ -296,7 +296,7 @@ mod tests {
         let plan = plan(&words("ssh"), None, &machine("ann@b:80")).unwrap();
         assert_eq!(plan.words[4], "ann@b");
         let command =
-            "windtunnel agent --key - --until-stdin-closes --advertise ssh --listen 0.0.0.0:80";
+            "windtunnel agent --key - --until-stdin-closes --advertise ssh --listen [::]:80";
         assert_eq!((plan.words[5].as_str(), plan.agents), (command, 1));
         assert_eq!(plan.what, "the ssh session with ann@b:80");
     }

@@ -40,7 +40,7 @@ impl Mesh {
             return;
         }
         let sender = codec::sender_to(&self.ctx.identity(), data);
-        let doubted = codec::without_downs(data, |life| self.ctx.received_lately(life));
+        let doubted = codec::without_downs(data, |life| self.received_lately(life));
         if !self.ctx.swim.handle_data(self.ctx.now, doubted.as_deref().unwrap_or(data)) {
             self.ctx.out.counters.malformed += 1;
             return;
@@ -52,6 +52,16 @@ impl Mesh {
         if let Some(life) = sender.filter(|life| self.ctx.agent(life.agent) != Some(life)) {
             self.ctx.send_lost(life);
         }
+    }
+
+    /// Whether a life sent something within the time that it would have had to object. An agent
+    /// that reports it as down was cut off from it, or has no run with it and so less patience, and
+    /// we are not; or it is leaving, and will announce that to us.
+    fn received_lately(&self, life: &Identity) -> bool {
+        let patience = self.runs.patience_with(life.agent).map(|(_, patience)| patience);
+        let least = self.ctx.config.detection.suspicion;
+        let within = patience.max().unwrap_or(least).max(least);
+        self.ctx.roster.received_within(life, self.ctx.now, within)
     }
 
     /// Another agent has declared us lost: it accepts a new life only.
@@ -158,7 +168,7 @@ impl Mesh {
         self.ctx.roster.remove(&life);
         self.ctx.timers.cancel(Wake::Clock(life.agent));
         self.ctx.timers.cancel(Wake::Notice(life.agent));
-        self.probes.notices.remove(&life.agent);
+        self.probes.suspicions.remove(&life.agent);
         let runs: Vec<_> = self.runs.runs.keys().copied().collect();
         for run in runs {
             let Some(member) = self.runs.runs[&run].position(life.agent) else { continue };

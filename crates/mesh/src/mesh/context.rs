@@ -92,13 +92,6 @@ impl Context {
         }
     }
 
-    /// Whether a life sent something within the time that it would have had to object. An agent
-    /// that reports it as down was cut off from it, and we are not; or it is leaving, and will
-    /// announce that to us.
-    pub(super) fn received_lately(&self, life: &Identity) -> bool {
-        self.roster.received_within(life, self.now, self.config.detection.suspicion)
-    }
-
     pub(super) fn names_strangers(&self, data: &[u8]) -> bool {
         let named = codec::agents_named(data).unwrap_or_default();
         named.iter().any(|life| self.agent(life.agent).is_none())

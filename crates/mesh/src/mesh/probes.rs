@@ -10,12 +10,12 @@
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
-use foca::State;
 use windtunnel_model::Span;
 
 use super::context::Context;
 use super::runs::Runs;
-use super::{AgentId, Mesh, Message, Sender, Wake};
+use super::suspicion::Suspicion;
+use super::{AgentId, Mesh, Message, Sender};
 use crate::config::{Detection, FAR_PROBE, NEIGHBOURS};
 use crate::id::Identity;
 use crate::swim::{Check, FAN_OUT, Scope};
@@ -32,8 +32,8 @@ pub(super) struct Probes {
     number: u32,
     /// Known here, but not to an agent whose list was compared with ours.
     doubtful: BTreeSet<AgentId>,
-    /// Suspected agents that are sent their suspicion again, until it is decided.
-    pub(super) notices: BTreeMap<AgentId, (Identity, u16)>,
+    /// Agents that are suspected here, until it is decided.
+    pub(super) suspicions: BTreeMap<AgentId, Suspicion>,
 }
 
 /// The probes of a scope.
@@ -163,43 +163,6 @@ impl Probes {
         }
     }
 
-    /// An agent does not answer: it is suspected, all are sent that, and it has time to refute it.
-    fn suspect(
-        &mut self,
-        ctx: &mut Context,
-        runs: &Runs,
-        scope: Scope,
-        life: Identity,
-        incarnation: u16,
-    ) {
-        ctx.swim.learn(ctx.now, life, incarnation, State::Suspect);
-        let news = Some((life, incarnation));
-        if ctx.swim.suspects(&life, incarnation) && self.notices.get(&life.agent).copied() != news {
-            self.notices.insert(life.agent, (life, incarnation));
-            let wait = ctx.detection_of(scope, life.agent).suspicion;
-            ctx.swim.check_after(ctx.now, Check::Down(life, incarnation), wait);
-            self.notice(ctx, runs, life, incarnation);
-        }
-    }
-
-    fn notice(&mut self, ctx: &mut Context, runs: &Runs, life: Identity, incarnation: u16) {
-        let from = ctx.identity();
-        ctx.send(life.address, &Message::Suspected { from, life, incarnation });
-        let scope = if runs.shares(life.agent) { Scope::Run } else { Scope::Cluster };
-        let wait = ctx.detection_of(scope, life.agent).notice_period;
-        ctx.timers.set(Wake::Notice(life.agent), ctx.after(wait));
-    }
-
-    /// A suspected agent may not have received that it is.
-    pub(super) fn notice_again(&mut self, ctx: &mut Context, runs: &Runs, agent: AgentId) {
-        let Some((life, incarnation)) = self.notices.get(&agent).copied() else { return };
-        if ctx.swim.suspects(&life, incarnation) {
-            self.notice(ctx, runs, life, incarnation);
-        } else {
-            self.notices.remove(&agent);
-        }
-    }
-
     /// Another agent does not know an agent that is known here.
     pub(super) fn doubt(&mut self, agent: AgentId) {
         if self.doubtful.len() < DOUBTFUL_MAX {
@@ -235,12 +198,6 @@ impl Context {
         let (from, incarnation) = (self.identity(), self.swim.incarnation());
         self.send_to(to, &Message::Probe { from, incarnation, to, number, origin });
     }
-
-    pub(super) fn condemn(&mut self, life: Identity, incarnation: u16) {
-        if self.swim.suspects(&life, incarnation) {
-            self.swim.learn(self.now, life, incarnation, State::Down);
-        }
-    }
 }
 
 impl Mesh {
@@ -251,7 +208,7 @@ impl Mesh {
             Check::Unanswered(scope, number) => {
                 self.probes.ask_others(&mut self.ctx, &self.runs, scope, number);
             }
-            Check::Down(life, incarnation) => self.ctx.condemn(life, incarnation),
+            Check::Silent(life, incarnation) => self.judge(life, incarnation),
         }
     }
 

@@ -254,6 +254,13 @@ impl Runs {
         }
     }
 
+    /// A member has been silent for longer than a run bears.
+    pub(super) fn lose_silent(&mut self, ctx: &mut Context, id: RunId, agent: AgentId) {
+        if let Some(member) = self.runs.get(&id).and_then(|run| run.position(agent)) {
+            self.lose(ctx, id, member, LossCause::AgentDown);
+        }
+    }
+
     /// A member is lost to a run: to all, unless it has cut us off.
     fn lose(&mut self, ctx: &mut Context, id: RunId, member: u32, cause: LossCause) {
         let Some(run) = self.runs.get_mut(&id) else { return };

@@ -67,4 +67,12 @@ impl Runs {
         };
         self.runs.values().any(in_it)
     }
+
+    /// The runs that are shared with an agent, with how long it may be silent in each.
+    pub(super) fn patience_with(&self, agent: AgentId) -> impl Iterator<Item = (RunId, Span)> + '_ {
+        self.runs.iter().filter_map(move |(id, run)| {
+            let peer = &run.peers[run.position(agent)? as usize];
+            (peer.part == Part::Confirmed).then_some((*id, run.patience.unwrap_or(Span::ZERO)))
+        })
+    }
 }

@@ -101,6 +101,8 @@ fn kind(what: &EventKind) -> MarkKind {
         | EventKind::Overloaded { .. }
         | EventKind::CaughtUp { .. }
         | EventKind::BeganLate { .. }
+        | EventKind::HostSilent { .. }
+        | EventKind::HostAnswers { .. }
         | EventKind::PeerSilent { .. }
         | EventKind::PeerAnswers { .. } => MarkKind::Late,
         _ => MarkKind::Other,

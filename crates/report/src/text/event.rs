@@ -214,6 +214,12 @@ fn machines(what: &EventKind) -> String {
         EventKind::HostLost { host, nodes, why } => {
             format!("host {host} is lost, {why}; with it: {}", some(nodes))
         }
+        EventKind::HostSilent { host, since_ns } => {
+            format!("host {host} has not answered since {}", quantity::nanos(*since_ns))
+        }
+        EventKind::HostAnswers { host, lasted_ns } => {
+            format!("host {host} answers again, after {}", quantity::nanos(*lasted_ns))
+        }
         EventKind::BeganLate { host, late_ns } => {
             format!("the run has begun {} late on host {host}", quantity::nanos(*late_ns))
         }

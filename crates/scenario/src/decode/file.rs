@@ -8,7 +8,7 @@ use super::event::Event;
 use super::expect::Expect;
 use super::lan::Lans;
 use super::link::{Both, Link, read_both};
-use super::machine::{HostLoss, Placement, WhichDelays};
+use super::machine::{HostLoss, HostTimeout, Placement, WhichDelays};
 use super::model::{Division, Model, read_model};
 use super::node::{Node, NodeDefaults, NodeKeys, read_defaults};
 use super::pool::{GivenPools, read_pools};
@@ -18,7 +18,7 @@ use super::route::Route;
 use super::router::Routers;
 use super::service::Services;
 use super::{
-    Decoder, EventDraft, ExpectDraft, Field, Fields, LanDraft, LinkDraft, LinkKeys, MachineKeys,
+    At, Decoder, EventDraft, ExpectDraft, Field, Fields, LanDraft, LinkDraft, LinkKeys, MachineKeys,
     ModelDraft, NodeDraft, Pools, RecordDraft, ReservationDraft, RouteDraft, RouterDraft,
     ServiceDraft,
 };
@@ -43,7 +43,7 @@ pub(crate) struct Draft {
     pub(crate) routing: Routing,
     pub(crate) routes: Vec<RouteDraft>,
     pub(crate) allow_unreachable: bool,
-    pub(crate) on_overload: OnOverload,
+    pub(crate) on_overload: Option<At<OnOverload>>,
     pub(crate) model: ModelDraft,
     pub(crate) machines: MachineKeys,
     pub(crate) record: RecordDraft,
@@ -107,6 +107,9 @@ map! {
         "on-host-loss" ON_HOST_LOSS: HostLoss,
         /// Where a run has several machines: what of delays has to be right; default one-way.
         "delays" DELAYS: WhichDelays,
+        /// Where a run has several machines: how long one of them may be silent before it is lost,
+        /// from 500ms to 10s; default what its agents say, 5s.
+        "host-timeout" HOST_TIMEOUT: HostTimeout,
         /// What is recorded of the run as evidence: `true`, `standby`, `off` (the default), a list of
         /// layers, or a map that says more.
         "record" RECORD: Record,
@@ -169,12 +172,13 @@ pub(crate) fn decode_file(from: &mut Decoder<'_>, root: &Value) -> Draft {
         routing: from.read(&file, File::ROUTING).flatten().unwrap_or_default(),
         routes: read_some(from, &file, File::ROUTES),
         allow_unreachable: from.read(&file, File::ALLOW_UNREACHABLE).flatten().unwrap_or_default(),
-        on_overload: from.read(&file, File::ON_OVERLOAD).flatten().unwrap_or_default(),
+        on_overload: from.read_at_key(&file, File::ON_OVERLOAD),
         model: read_model(from, &file),
         machines: MachineKeys {
             placement: from.read_at_key(&file, File::PLACEMENT),
             on_host_loss: from.read_at_key(&file, File::ON_HOST_LOSS),
             delays: from.read_at_key(&file, File::DELAYS),
+            host_timeout: from.read_at_key(&file, File::HOST_TIMEOUT),
             several: false,
         },
         record: read_some(from, &file, File::RECORD),

@@ -1,9 +1,12 @@
 //! What matters where a run has several machines.
 
-use windtunnel_model::placement::{Delays, OnHostLoss, Strategy};
+use windtunnel_model::Span;
+use windtunnel_model::placement::{
+    Delays, HOST_TIMEOUT_LEAST, HOST_TIMEOUT_MOST, OnHostLoss, Strategy,
+};
 
 use super::{At, Decoder, Field};
-use crate::grammar::{form, text, words};
+use crate::grammar::{Form, form, text, words};
 use crate::text::shorten;
 
 /// The file's own keys about machines.
@@ -12,6 +15,7 @@ pub(crate) struct MachineKeys {
     pub(crate) placement: Option<At<Strategy>>,
     pub(crate) on_host_loss: Option<At<OnHostLoss>>,
     pub(crate) delays: Option<At<Delays>>,
+    pub(crate) host_timeout: Option<At<Span>>,
     /// Whether there are several machines.
     pub(crate) several: bool,
 }
@@ -66,6 +70,24 @@ words! {
         /// There and back together. Clocks that are not known so well are a warning.
         "round-trips" => Delays::RoundTrips,
     }
+}
+
+form! {
+    /// How long a machine may be silent: from 500ms to 10s.
+    pub(super) HostTimeout: Span, by read_host_timeout, like Span::schema
+}
+
+fn read_host_timeout(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Span> {
+    let time = Span::read(from, field)?;
+    if time < HOST_TIMEOUT_LEAST || time > HOST_TIMEOUT_MOST {
+        let (least, most) = (HOST_TIMEOUT_LEAST, HOST_TIMEOUT_MOST);
+        let message = format!("host-timeout: {time} is not from {least} to {most}");
+        let hint = "within the least, machines that live are heard; connections between agents end \
+                    soon after the most";
+        from.mistake_with_hint(field.wrong(), message, hint);
+        return None;
+    }
+    Some(time)
 }
 
 form! {

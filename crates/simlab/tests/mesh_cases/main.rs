@@ -5,6 +5,7 @@ mod flows;
 mod lives;
 mod losses;
 mod runs;
+mod silence;
 mod star;
 
 use windtunnel_mesh::{Part, PlanHash};

@@ -29,6 +29,9 @@ pub struct Host {
     pub received_packets: u64,
     /// Datagrams with packets that were sent to it and have not come.
     pub lost_datagrams: u64,
+    /// Datagrams that came to its port and were not of this run, or not whole, or came twice.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub refused_datagrams: u64,
     /// What went between it and each other machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub peers: Vec<Peer>,
@@ -153,4 +156,7 @@ pub struct Machine {
     /// Measurements and events of the engine that the packet loop did not read in time.
     #[serde(default)]
     pub reports_lost: u64,
+}
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }

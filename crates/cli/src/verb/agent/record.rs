@@ -29,6 +29,25 @@ fn record(notice: &AgentNotice) -> Value {
         AgentNotice::Refused { from, why } => {
             json!({"event": "refused", "text": text, "from": from, "why": why.to_string()})
         }
+        AgentNotice::RunBegun { begun, outcome } => json!({
+            "event": "run-begun",
+            "text": text,
+            "run": text_of(begun.run),
+            "name": begun.name,
+            "from": begun.from,
+            "by": begun.by,
+            "nodes": begun.nodes,
+            "programs": begun.programs,
+            "refused": outcome.as_ref().err(),
+        }),
+        AgentNotice::Executes(command) => json!({
+            "event": "executes",
+            "text": text,
+            "run": text_of(command.run),
+            "node": command.node,
+            "from": command.from,
+            "argv": command.argv,
+        }),
         AgentNotice::Expired { run, name, removed } => json!({
             "event": "expired",
             "text": text,

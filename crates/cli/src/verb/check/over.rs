@@ -1,13 +1,18 @@
 //! `check --hosts`: whether machines of a cluster carry the plan, and which node goes where.
 
+use std::path::Path;
+
 use windtunnel_host::Concern;
-use windtunnel_lead::Site;
+use windtunnel_lead::{Site, look};
 use windtunnel_model::Plan;
 use windtunnel_placement::{Placement, Refused};
+use windtunnel_scenario::Loaded;
 
 use crate::cluster::machines::Machines;
-use crate::cluster::{concerns, progress, report_started};
+use crate::cluster::{concerns, progress, refuse_silent, refuse_spread, report_started};
+use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::load;
 use crate::render::placement::{self, Placed};
 
 /// Machines, and whether they carry a plan.
@@ -15,32 +20,42 @@ use crate::render::placement::{self, Placed};
 pub(super) struct MachineCheck {
     site: Site,
     outcome: Result<Placement, Box<Refused>>,
+    /// What placement does not know of, and a run would be refused for.
+    refused: Option<Failure>,
     /// Warnings about a plan that is not refused.
     pub(super) concerns: Vec<Concern>,
 }
 
 impl MachineCheck {
     /// Checks the plan on the machines of `--hosts`; `None` without that option.
-    pub(super) fn ask(machines: &Machines, plan: &Plan) -> Result<Option<Self>, Failure> {
+    pub(super) fn ask(
+        machines: &Machines,
+        loaded: &Loaded,
+        path: &Path,
+    ) -> Result<Option<Self>, Failure> {
+        let plan = &loaded.plan;
         if !machines.are_named() {
             return Ok(None);
         }
-        let found = machines.find(&machines.key()?, &progress(false))?;
+        let key = machines.key()?;
+        let found = machines.find(&key, &progress(false))?;
         report_started(&found.started);
         let site = Site::of(&found.cards);
         let outcome = site.place(plan);
-        let silent = found.silent.iter().map(|silent| Concern {
-            text: format!(
-                "{} does not answer, so nothing is put there: {}",
-                silent.address, silent.why
-            ),
-            hint: None,
-        });
-        let mut all: Vec<Concern> = silent.collect();
+        let mut all: Vec<Concern> = Vec::new();
+        let mut refused = refuse_silent(&found.silent).err();
         if let Ok(placement) = &outcome {
             all.extend(concerns(&found.cards, &site, placement));
+            let file = path.display().to_string();
+            let written = (file.as_str(), &loaded.reservations[..]);
+            refused = refused.or(refuse_spread(plan, (&site, placement), written).err());
         }
-        Ok(Some(MachineCheck { site, outcome, concerns: all }))
+        if let (Ok(placement), None) = (&outcome, &refused) {
+            let base_dir = load::folder_of(path);
+            let missing = look(plan, (&found, &site, placement), &base_dir, &key)?;
+            refused = absent(&missing);
+        }
+        Ok(Some(MachineCheck { site, outcome, refused, concerns: all }))
     }
 
     pub(super) fn json(&self, plan: &Plan) -> Placed {
@@ -71,11 +86,29 @@ impl MachineCheck {
     }
 
     pub(super) fn is_refused(&self) -> bool {
-        self.outcome.is_err()
+        self.outcome.is_err() || self.refused.is_some()
+    }
+
+    /// Why it is refused for what is not about placement, if it is.
+    pub(super) fn beside_placement(self) -> Option<Failure> {
+        self.refused
     }
 
     /// Why it is refused, if it is.
     pub(super) fn refused(self) -> Option<Failure> {
-        self.outcome.err().map(Failure::Refused)
+        self.outcome.err().map(Failure::Refused).or(self.refused)
     }
 }
+
+/// What machines do not have of what their nodes need; a run would end before it begins.
+fn absent(missing: &[(String, String)]) -> Option<Failure> {
+    let lines: Vec<String> =
+        missing.iter().take(LINES_MAX).map(|(host, line)| format!("host {host}: {line}")).collect();
+    let more = missing.len().saturating_sub(LINES_MAX);
+    let more = if more > 0 { format!("\nand {more} more") } else { String::new() };
+    let hint = "programs and files are not copied: each has to be on the machine of its node";
+    (!lines.is_empty())
+        .then(|| Failure::new(Exit::Machine, format!("{}{more}", lines.join("\n"))).hint(hint))
+}
+
+const LINES_MAX: usize = 20;

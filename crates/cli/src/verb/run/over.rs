@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use windtunnel_cluster::protocol::run::text_of;
 use windtunnel_host::{Observer, Options};
-use windtunnel_lead::{LiveRun, Run};
+use windtunnel_lead::{LiveRun, Run, Site};
 use windtunnel_model::Plan;
+use windtunnel_model::plan::OnOverload;
 use windtunnel_scenario::Loaded;
 
 use super::attempts::Attempts;
 use super::{Arguments, CarriedOut, places, plan_of};
-use crate::cluster::{progress, refuse_to_detach, report_started};
+use crate::cluster::{progress, refuse_silent, refuse_spread, refuse_to_detach, report_started};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
@@ -33,6 +34,7 @@ pub(super) fn carry_out(
     let key = arguments.machines.key()?;
     let progress = progress(quiet);
     let found = arguments.machines.find(&key, &progress)?;
+    refuse_silent(&found.silent)?;
     if arguments.detach {
         refuse_to_detach(&found.started)?;
         if let Some(folder) = &manner.out {
@@ -45,7 +47,22 @@ pub(super) fn carry_out(
     if !quiet {
         report_started(&found.started);
     }
+    if manner.on_overload == Some(OnOverload::Freeze) && !quiet {
+        output::talk(
+            "notice: --on-overload freeze: over several machines it pauses the programs of the \
+             machine that is behind, and no other",
+        );
+    }
+    let reservations = loaded.reservations.clone();
     let plan = plan_of(loaded, manner)?;
+    if !reservations.is_empty() {
+        let site = Site::of(&found.cards);
+        let file = arguments.scenario.path()?.display().to_string();
+        // What does not fit at all is refused when the run begins.
+        if let Ok(placement) = site.place(&plan) {
+            refuse_spread(&plan, (&site, &placement), (&file, &reservations))?;
+        }
+    }
     let (folder, options, results) = places(manner, &plan, base_dir)?;
     let attempts = Attempts::new(arguments.attempts, &folder)?;
     let result = attempts.carry_out(|former| {

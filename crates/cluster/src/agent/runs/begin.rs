@@ -14,25 +14,27 @@ use super::super::leavers::Leavers;
 use super::super::losses::Losses;
 use super::super::{now, watch};
 use super::run::Run;
-use super::{Runs, said};
+use super::{Runs, SETUP_PATIENCE, said};
 use crate::protocol::Answer;
 use crate::protocol::run::{RunSetup, text_of};
 use crate::stream_limit::CountedStream;
 
 impl Runs {
-    /// Begins a part, with a first watcher.
+    /// Begins a part, with a first watcher; or says why not.
     pub(in crate::agent) fn begin(
         &mut self,
         setup: RunSetup,
         member: u16,
         mesh: &mut Mesh,
         (to, rest): (SendStream, CountedStream),
-    ) {
+    ) -> Result<(), String> {
         let run = setup.run;
         let watcher = self.watcher(run, to, rest);
-        if let Err(message) = self.try_begin(setup, member, mesh, &watcher) {
-            let _ = watcher.1.send(Answer::Error { message });
+        let begun = self.try_begin(setup, member, mesh, &watcher);
+        if let Err(message) = &begun {
+            let _ = watcher.1.send(Answer::Error { message: message.clone() });
         }
+        begun
     }
 
     /// Adds a watcher to a run.
@@ -88,6 +90,7 @@ impl Runs {
         let hash = bytes_of(&setup.plan_hash).ok_or("the plan's hash is none")?;
         mesh.join_run(now(), RunId(run), PlanHash(hash), &agents)
             .map_err(|error| error.to_string())?;
+        mesh.set_patience(now(), RunId(run), SETUP_PATIENCE).map_err(|error| error.to_string())?;
         let here = setup.placement.iter().enumerate().filter(|(_, place)| **place == member);
         let here = here.map(|(node, _)| NodeId::from_index(node));
         mesh.set_nodes(RunId(run), here).map_err(|error| error.to_string())?;
@@ -113,6 +116,7 @@ impl Runs {
             founder: *founder,
             speakers: speakers.collect(),
             folder,
+            patience: setup.plan.host_timeout.unwrap_or(self.host_timeout),
             begun: false,
             prepared: false,
             reported_prepared: false,

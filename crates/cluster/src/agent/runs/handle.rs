@@ -8,7 +8,7 @@ use windtunnel_mesh::{AgentId, LossCause, Mesh, RunId};
 use super::super::losses::LossState;
 use super::super::now;
 use super::flows::announce;
-use super::{LOST_ITSELF, Runs, said};
+use super::{END_PATIENCE, LOST_ITSELF, Runs, said};
 use crate::protocol::run::{Order, Word};
 
 impl Runs {
@@ -30,6 +30,14 @@ impl Runs {
             Ok(FromPart::Prepared) => {
                 known.prepared = true;
                 known.report_prepared(mesh);
+            }
+            Ok(FromPart::Refused { datagrams }) => {
+                self.refused_datagrams = self.refused_datagrams.saturating_add(datagrams);
+            }
+            Ok(FromPart::Ending) => {
+                // The mesh knows the run as long as its part lives.
+                let _ = mesh.set_patience(now(), RunId(run), END_PATIENCE);
+                known.send_to_watchers(&said(FromPart::Ending));
             }
             Ok(message @ (FromPart::Ended | FromPart::Failed { .. })) => {
                 let failed = match &message {
@@ -72,7 +80,7 @@ impl Runs {
         &mut self,
         (run, watcher): (u64, u64),
         order: Option<Order>,
-        mesh: &Mesh,
+        mesh: &mut Mesh,
     ) {
         let Some(known) = self.all.get_mut(&run) else { return };
         let message = match order {
@@ -80,7 +88,9 @@ impl Runs {
             Some(Order::Peers { addresses }) => ToPart::Peers { addresses },
             Some(Order::Measure) => ToPart::Measure,
             Some(Order::Begin { agent, at_ns }) => {
-                known.begun = true;
+                if !std::mem::replace(&mut known.begun, true) {
+                    let _ = mesh.set_patience(now(), RunId(run), known.patience);
+                }
                 match local_time(&agent, at_ns, self.own, mesh) {
                     Ok(origin_ns) => ToPart::Begin { origin_ns },
                     Err(why) => ToPart::Stop(StopWhy::Failed(why)),
@@ -134,6 +144,16 @@ impl Runs {
                 let (why, apart) = (text_of_cause(*cause), stand != LossState::Going);
                 known.order(ToPart::Lost { member, why, apart });
                 known.follow(stand);
+            }
+            Event::RunSilent { run, agent, since } => {
+                let Some(known) = self.all.get(&run.0) else { return };
+                let Some(member) = known.member_of(*agent) else { return };
+                known.order(ToPart::Silent { member, since_ns: since.as_nanos() });
+            }
+            Event::RunAnswers { run, agent } => {
+                let Some(known) = self.all.get(&run.0) else { return };
+                let Some(member) = known.member_of(*agent) else { return };
+                known.order(ToPart::Answers { member });
             }
             Event::RunLeft { run, agent } => {
                 let Some(known) = self.all.get_mut(&run.0) else { return };

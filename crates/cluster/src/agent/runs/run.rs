@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use tokio::sync::mpsc::UnboundedSender;
 use windtunnel_control::part::{FromPart, StopWhy, ToPart};
 use windtunnel_mesh::{AgentId, Mesh, RunId};
+use windtunnel_model::Span;
 use windtunnel_model::placement::OnHostLoss;
 
 use super::super::leavers::Leavers;
@@ -28,6 +29,8 @@ pub(super) struct Run {
     /// To the other agents, by member.
     pub(super) speakers: BTreeMap<u16, UnboundedSender<Word>>,
     pub(super) folder: PathBuf,
+    /// How long a member may be silent before it is lost.
+    pub(super) patience: Span,
     pub(super) begun: bool,
     pub(super) prepared: bool,
     pub(super) reported_prepared: bool,
@@ -113,6 +116,7 @@ mod tests {
             founder: 0,
             speakers: (0..3).map(|member| (member, unbounded_channel().0)).collect(),
             folder: PathBuf::new(),
+            patience: Span::from_secs(5),
             begun: true,
             prepared: false,
             reported_prepared: false,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windtunnel_model::Span;
+use windtunnel_model::{Span, Time};
 
 /// What one member knows of all.
 #[derive(Debug)]
@@ -16,6 +16,8 @@ pub(crate) struct Members {
     idle: Vec<bool>,
     /// By member: when it was lost.
     lost: BTreeMap<u16, Span>,
+    /// Members that do not answer now, and since when.
+    silent: BTreeMap<u16, Time>,
     /// Members for which the run is over.
     ended: BTreeSet<u16>,
     /// Whether the machines on the other side of a cut network are the run.
@@ -36,6 +38,7 @@ impl Members {
             names,
             placement,
             lost: BTreeMap::new(),
+            silent: BTreeMap::new(),
             ended: BTreeSet::new(),
             cut_off: false,
             gone: BTreeSet::new(),
@@ -123,6 +126,21 @@ impl Members {
         self.lost.insert(member, at);
         let places = self.placement.iter().enumerate();
         Some(places.filter(|(_, place)| **place == member).map(|(node, _)| node).collect())
+    }
+
+    /// A member does not answer. Returns whether that is new and matters.
+    pub(in crate::live) fn set_silent(&mut self, member: u16, since: Time) -> bool {
+        let matters = !self.is_done(member) && !self.gone.contains(&member);
+        let is_new = matters && !self.silent.contains_key(&member);
+        if is_new {
+            self.silent.insert(member, since);
+        }
+        is_new
+    }
+
+    /// A member answers again: since when it had not, if that is known.
+    pub(in crate::live) fn set_heard(&mut self, member: u16) -> Option<Time> {
+        self.silent.remove(&member)
     }
 
     /// A member's part is over. Returns whether it had not said so before: members end when the run
@@ -214,6 +232,19 @@ mod tests {
         assert_eq!(members.lose(0, LATER, false), None);
         assert_eq!(members.lost().get(&0), Some(&LATER));
         assert!(!members.is_cut_off());
+    }
+
+    #[test]
+    fn a_silence_is_told_once_and_over_when_the_member_is_heard() {
+        let since = Time::from_nanos(7);
+        let mut members = members();
+        assert!(members.set_silent(0, since));
+        assert!(!members.set_silent(0, Time::from_nanos(9)));
+        assert_eq!((members.set_heard(0), members.set_heard(0)), (Some(since), None));
+        members.set_ended(0);
+        assert!(!members.set_silent(0, since), "its part is over: it need not answer");
+        members.lose(2, LATER, false);
+        assert!(!members.set_silent(2, since));
     }
 
     #[test]

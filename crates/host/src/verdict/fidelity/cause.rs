@@ -15,30 +15,10 @@ pub(super) fn lane_text(evidence: &Evidence<'_>, lane: Lane) -> String {
 /// What kept the engine's thread from being on time by up to `worst`, by what the kernel says of
 /// it.
 pub(super) fn cause(evidence: &Evidence<'_>, worst: Span) -> String {
-    let elapsed = evidence.elapsed.as_nanos().max(1);
-    let share =
-        |part: u64| u64::try_from(u128::from(part) * 100 / u128::from(elapsed)).unwrap_or(100);
-    let (ran, waited) = (share(evidence.tally.ran_ns), share(evidence.tally.waited_ns));
-    // Where it is known, what the processors did when packets were late; else in all the run.
-    let (when, during) = match evidence.load {
-        load if load.lasted.is_zero() => (evidence.processors, ""),
-        load => (load.into(), " when packets were late"),
-    };
-    let busy = busy_percent(when);
-    let stolen = stolen_percent(when);
-    if stolen >= STOLEN_PERCENT && stolen >= stolen_percent(evidence.processors) {
-        let taken = rounded(span_of(when.stolen));
-        return format!(
-            "the hypervisor took {taken} of processor time from this machine{during}, {stolen}% of \
-             what it has"
-        );
+    if let Some(why) = shortage(evidence) {
+        return why;
     }
-    if waited >= WAITED_PERCENT || busy >= SATURATED_PERCENT {
-        return format!(
-            "the processors are saturated: busy for {busy}% of the time{during}; the engine was ready but had \
-             none for {waited}%, and ran for {ran}%"
-        );
-    }
+    let ran = percent(evidence, evidence.tally.ran_ns);
     if ran >= BUSY_PERCENT {
         return format!("the offered rate is too high: the engine was busy {ran}% of the time");
     }
@@ -47,7 +27,45 @@ pub(super) fn cause(evidence: &Evidence<'_>, worst: Span) -> String {
     } else {
         "short stalls of this machine"
     };
+    let (when, during) = load(evidence);
+    let busy = busy_percent(when);
     format!("{stood} (its processors were busy for {busy}% of the time{during})")
+}
+
+/// Why there was less processor time than what wanted some, if there was.
+pub(super) fn shortage(evidence: &Evidence<'_>) -> Option<String> {
+    let tally = evidence.tally;
+    let (ran, waited) = (percent(evidence, tally.ran_ns), percent(evidence, tally.waited_ns));
+    let (when, during) = load(evidence);
+    let busy = busy_percent(when);
+    let stolen = stolen_percent(when);
+    if stolen >= STOLEN_PERCENT && stolen >= stolen_percent(evidence.processors) {
+        let taken = rounded(span_of(when.stolen));
+        return Some(format!(
+            "the hypervisor took {taken} of processor time from this machine{during}, {stolen}% of \
+             what it has"
+        ));
+    }
+    (waited >= WAITED_PERCENT || busy >= SATURATED_PERCENT).then(|| {
+        format!(
+            "the processors are saturated: busy for {busy}% of the time{during}; the engine was ready but had \
+             none for {waited}%, and ran for {ran}%"
+        )
+    })
+}
+
+/// What the processors did when packets were late, where that is known; else in all the run.
+fn load(evidence: &Evidence<'_>) -> (Processors, &'static str) {
+    match evidence.load {
+        load if load.lasted.is_zero() => (evidence.processors, ""),
+        load => (load.into(), " when packets were late"),
+    }
+}
+
+/// A part of the run's time.
+fn percent(evidence: &Evidence<'_>, part_ns: u64) -> u64 {
+    let elapsed = evidence.elapsed.as_nanos().max(1);
+    u64::try_from(u128::from(part_ns) * 100 / u128::from(elapsed)).unwrap_or(100)
 }
 
 fn stolen_percent(processors: Processors) -> u64 {

@@ -1,0 +1,97 @@
+//! Lines of an agent's log about what others have it do.
+
+use windtunnel_cluster::protocol::run::text_of;
+use windtunnel_cluster::{Begun, Command};
+
+use crate::render::quantity;
+
+/// A run that begins here, or is refused.
+pub(super) fn begun(begun: &Begun, outcome: &Result<(), String>) -> String {
+    let Begun { run, name, from, by, nodes, programs } = begun;
+    let (run, nodes) = (text_of(*run), quantity::count(*nodes, "node"));
+    let by = if by.is_empty() { String::new() } else { format!(" by {}", plain(by)) };
+    let mut shown: Vec<String> = programs.iter().take(PROGRAMS).map(|it| plain(it)).collect();
+    if programs.len() > PROGRAMS {
+        shown.push(format!("{} more", programs.len() - PROGRAMS));
+    }
+    let programs = if shown.is_empty() { "none".to_owned() } else { shown.join(", ") };
+    let (verb, why) = match outcome {
+        Ok(()) => ("begins", String::new()),
+        Err(why) => ("is refused", format!("; {}", plain(why))),
+    };
+    format!(
+        "agent: run {run} ({}) {verb}{by}, from {from}: {nodes} here, programs: {programs}{why}",
+        plain(name)
+    )
+}
+
+/// A command in a node.
+pub(super) fn command(command: &Command) -> String {
+    let Command { run, node, from, argv } = command;
+    let words: Vec<String> = argv.iter().map(|word| plain(word)).collect();
+    let (run, words) = (text_of(*run), words.join(" "));
+    format!("agent: run {run}: command in {}, from {from}: {words}", plain(node))
+}
+
+/// Text of another machine on one line of this one's, without effect on a terminal.
+fn plain(text: &str) -> String {
+    let mut shown = String::new();
+    for c in text.chars() {
+        if c.is_control() { shown.extend(c.escape_default()) } else { shown.push(c) }
+    }
+    shown
+}
+
+/// Programs that a line names.
+const PROGRAMS: usize = 12;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(programs: &[String]) -> Begun {
+        Begun {
+            run: 0xabc,
+            name: "net-1".to_owned(),
+            from: "10.0.0.5:4000".parse().expect("an address"),
+            by: "ann@laptop".to_owned(),
+            nodes: 3,
+            programs: programs.iter().cloned().collect(),
+        }
+    }
+
+    #[test]
+    fn a_run_has_one_line_with_who_from_where_and_which_programs() {
+        let run = of(&["ping".to_owned(), "iperf3".to_owned()]);
+        assert_eq!(
+            begun(&run, &Ok(())),
+            "agent: run 0000000000000abc (net-1) begins by ann@laptop, from 10.0.0.5:4000: 3 nodes \
+             here, programs: iperf3, ping"
+        );
+        assert_eq!(
+            begun(&run, &Err("`nc` is denied".to_owned())),
+            "agent: run 0000000000000abc (net-1) is refused by ann@laptop, from 10.0.0.5:4000: 3 \
+             nodes here, programs: iperf3, ping; `nc` is denied"
+        );
+        let many: Vec<String> = (10..30).map(|number| format!("p{number}")).collect();
+        assert!(begun(&of(&many), &Ok(())).ends_with("p21, 8 more"));
+    }
+
+    #[test]
+    fn a_hostile_text_stays_on_its_line() {
+        let hostile = "x\r\x1b[2Kagent: all is well\n".to_owned();
+        let run = Begun { by: hostile.clone(), ..of(std::slice::from_ref(&hostile)) };
+        let line = begun(&run, &Err(hostile));
+        assert!(!line.contains(char::is_control), "{line:?}");
+        let of_node = Command {
+            run: 1,
+            node: "a".to_owned(),
+            from: "10.0.0.5:4000".parse().expect("an address"),
+            argv: vec!["sh".to_owned(), "-c".to_owned(), "\u{7}ls".to_owned()],
+        };
+        assert_eq!(
+            command(&of_node),
+            "agent: run 0000000000000001: command in a, from 10.0.0.5:4000: sh -c \\u{7}ls"
+        );
+    }
+}

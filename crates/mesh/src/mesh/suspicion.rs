@@ -1,0 +1,145 @@
+//! Agents that do not answer: suspected, silent, lost.
+//!
+//! An agent that a probe did not reach is *suspected*, and is sent that until it objects. One that
+//! has not objected for [`Detection::suspicion`](crate::config::Detection::suspicion) is *silent*,
+//! which is reported to the runs that have more patience with it. It is *lost* to a run when it has
+//! been silent for that run's patience, and to the cluster when no run has any left.
+
+use alloc::vec::Vec;
+
+use foca::State;
+use windtunnel_model::{Span, Time};
+
+use super::context::Context;
+use super::probes::Probes;
+use super::runs::Runs;
+use super::{AgentId, Event, Mesh, Message, RunId, Wake};
+use crate::id::Identity;
+use crate::swim::{Check, Scope};
+
+/// A suspicion that is not decided yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Suspicion {
+    pub(super) life: Identity,
+    incarnation: u16,
+    since: Time,
+    /// Where no run has a say.
+    patience: Span,
+    /// Whether runs have received that it is silent.
+    reported: bool,
+}
+
+impl Probes {
+    /// An agent does not answer: it is suspected, all are sent that, and it has time to refute it.
+    pub(super) fn suspect(
+        &mut self,
+        ctx: &mut Context,
+        runs: &Runs,
+        scope: Scope,
+        life: Identity,
+        incarnation: u16,
+    ) {
+        ctx.swim.learn(ctx.now, life, incarnation, State::Suspect);
+        let known = self.suspicions.get(&life.agent).copied();
+        let is_known = known.is_some_and(|it| it.life == life && it.incarnation == incarnation);
+        if is_known || !ctx.swim.suspects(&life, incarnation) {
+            return;
+        }
+        // It has objected to the one before.
+        known.into_iter().for_each(|known| report_answer(ctx, runs, known));
+        let (near, patience) = (
+            ctx.detection_of(Scope::Run, life.agent).suspicion,
+            ctx.detection_of(scope, life.agent).suspicion,
+        );
+        let suspicion = Suspicion { life, incarnation, since: ctx.now, patience, reported: false };
+        self.suspicions.insert(life.agent, suspicion);
+        ctx.swim.check_after(ctx.now, Check::Silent(life, incarnation), near.min(patience));
+        self.notice(ctx, runs, life, incarnation);
+    }
+
+    fn notice(&mut self, ctx: &mut Context, runs: &Runs, life: Identity, incarnation: u16) {
+        let from = ctx.identity();
+        ctx.send(life.address, &Message::Suspected { from, life, incarnation });
+        let scope = if runs.shares(life.agent) { Scope::Run } else { Scope::Cluster };
+        let wait = ctx.detection_of(scope, life.agent).notice_period;
+        ctx.timers.set(Wake::Notice(life.agent), ctx.after(wait));
+    }
+
+    /// A suspected agent may not have received that it is.
+    pub(super) fn notice_again(&mut self, ctx: &mut Context, runs: &Runs, agent: AgentId) {
+        let Some(known) = self.suspicions.get(&agent).copied() else { return };
+        if ctx.swim.suspects(&known.life, known.incarnation) {
+            self.notice(ctx, runs, known.life, known.incarnation);
+        } else {
+            self.suspicions.remove(&agent);
+            report_answer(ctx, runs, known);
+        }
+    }
+
+    /// This agent did not run for so long, which is no silence of another.
+    pub(super) fn make_up_for(&mut self, late: Span, now: Time) {
+        for suspicion in self.suspicions.values_mut() {
+            suspicion.since = (suspicion.since + late).min(now);
+        }
+    }
+}
+
+impl Mesh {
+    /// An agent has been suspected for some time: it is silent, or lost to runs, or to all; what is
+    /// not decided yet is looked at again.
+    pub(super) fn judge(&mut self, life: Identity, incarnation: u16) {
+        let Some(known) = self.probes.suspicions.get(&life.agent).copied() else { return };
+        let is_it = known.life == life && known.incarnation == incarnation;
+        if !is_it || !self.ctx.swim.suspects(&life, incarnation) {
+            return;
+        }
+        let least = self.ctx.detection_of(Scope::Run, life.agent).suspicion;
+        let patience: Vec<(RunId, Span)> = self.runs.patience_with(life.agent).collect();
+        let patience = patience.into_iter().map(|(run, wait)| (run, wait.max(least)));
+        let waited = self.ctx.now.since(known.since);
+        let (over, left): (Vec<_>, Vec<_>) = patience.partition(|(_, wait)| *wait <= waited);
+        let longest = left.iter().map(|(_, wait)| *wait).max();
+        // A run's patience counts: the cluster has none of its own with a member.
+        let is_lost = longest.is_none() && (!over.is_empty() || known.patience <= waited);
+        if is_lost {
+            self.ctx.swim.learn(self.ctx.now, life, incarnation, State::Down);
+            return;
+        }
+        over.into_iter().for_each(|(run, _)| self.runs.lose_silent(&mut self.ctx, run, life.agent));
+        self.report_silence(known, waited, least);
+        let next = left.into_iter().map(|(_, wait)| wait).min().unwrap_or(known.patience);
+        let next = if waited < least { next.min(least) } else { next };
+        let wait = next.saturating_sub(waited);
+        self.ctx.swim.check_after(self.ctx.now, Check::Silent(life, incarnation), wait);
+    }
+
+    fn report_silence(&mut self, known: Suspicion, waited: Span, least: Span) {
+        if known.reported || waited < least {
+            return;
+        }
+        let agent = known.life.agent;
+        let runs: Vec<RunId> = self.runs.patience_with(agent).map(|(run, _)| run).collect();
+        if let Some(suspicion) = self.probes.suspicions.get_mut(&agent).filter(|_| !runs.is_empty())
+        {
+            suspicion.reported = true;
+        }
+        let since = self.ctx.roster.get(agent).map_or(known.since, |it| it.last_received);
+        for run in runs {
+            self.ctx.out.events.push_back(Event::RunSilent { run, agent, since });
+        }
+    }
+
+    /// A run's patience has changed: what is suspected now is judged by it.
+    pub(super) fn judge_again(&mut self) {
+        let all: Vec<Suspicion> = self.probes.suspicions.values().copied().collect();
+        all.into_iter().for_each(|it| self.judge(it.life, it.incarnation));
+        self.settle();
+    }
+}
+
+fn report_answer(ctx: &mut Context, runs: &Runs, known: Suspicion) {
+    let agent = known.life.agent;
+    for (run, _) in runs.patience_with(agent).filter(|_| known.reported) {
+        ctx.out.events.push_back(Event::RunAnswers { run, agent });
+    }
+}
