@@ -62,7 +62,8 @@ struct Client {
     fin: Option<u64>,
     /// It has asked for room (a window probe), and has sent nothing new since.
     asks: bool,
-    /// It has sent what it was acknowledged, and was told nothing since: the acknowledgement was lost.
+    /// It has sent what it was acknowledged, or an old number, and was told nothing since: the
+    /// acknowledgement was lost, or it asks whether a server is there (a keep-alive).
     lacks_ack: bool,
     /// Times that it sent data again since anything of it was acknowledged.
     retransmissions: u32,
@@ -86,6 +87,8 @@ struct Server {
     identification: u16,
     /// The last acknowledgement that the client was given, and the end of its window.
     announced: (u64, u64),
+    /// Times that it was given again since it grew.
+    repeated: u32,
     /// The client's TSval to echo.
     echo: u32,
     /// Congestion was met by data on its way here: the next data carries it on.

@@ -33,6 +33,8 @@ pub(crate) struct Health {
     unanswered: u32,
     /// The first of these.
     pub(crate) silent: Time,
+    /// Probes whose answers may still come, whatever came in between.
+    owed: u32,
     /// The last probe, or SYN that was sent again.
     probed: Option<Time>,
     /// Whether the client sent data again: the first probe is not waited for.
@@ -99,19 +101,20 @@ impl Health {
             seen: now,
             progress: Progress::default(),
             unanswered: 0,
+            owed: 0,
             silent: now,
             probed: None,
             hurry: false,
         }
     }
 
-    /// A packet of it has come. Whether a probe was waiting for an answer.
-    pub(crate) fn is_alive(&mut self, now: Time, detection: &Detection) -> bool {
+    /// A packet of it has come.
+    pub(crate) fn is_alive(&mut self, now: Time, detection: &Detection) {
         self.seen = now;
         if self.unanswered > 0 && !self.is_silent(detection) {
             self.answered_in = now.since(self.silent);
         }
-        core::mem::take(&mut self.unanswered) > 0
+        self.unanswered = 0;
     }
 
     /// How far it is, why it is not further, and whether all replicas are as far. One that is ahead
@@ -142,7 +145,20 @@ impl Health {
             self.silent = now;
         }
         self.unanswered = self.unanswered.saturating_add(1);
+        self.owed = self.owed.saturating_add(1);
         self.probed = Some(now);
+    }
+
+    /// Whether an acknowledgement that says nothing new answers a probe: as many may as there were,
+    /// within the time that is waited for the last.
+    pub(crate) fn answers_probe(&mut self, now: Time, detection: &Detection) -> bool {
+        let until = self.probed.map(|probed| probed + detection.last_wait(self.way()));
+        if until.is_none_or(|until| until < now) {
+            self.owed = 0;
+        }
+        let is_owed = self.owed > 0;
+        self.owed = self.owed.saturating_sub(1);
+        is_owed
     }
 
     /// When a SYN that is not answered is sent again.
@@ -266,7 +282,7 @@ mod tests {
         assert_eq!(health.stall(&detection), None);
         health.probe(at(1_040));
         assert_eq!(health.stall(&detection), None);
-        assert!(health.is_alive(at(1_050), &detection));
+        health.is_alive(at(1_050), &detection);
         assert_eq!(health.stall(&detection), Some((at(1_000), at(1_800))));
         assert_eq!(health.verdict(at(1_060), &detection), Verdict::Probe);
     }

@@ -60,6 +60,8 @@ pub(crate) struct Replica {
     pub(crate) window_max: u64,
     /// Times that it was given the next byte of the client, and had room for it.
     pub(crate) offers: u32,
+    /// Times that it repeated its acknowledgement: segments that came after a hole.
+    pub(crate) repeated: u32,
     /// The end of what it has sent, by its sequence numbers.
     pub(crate) reached: u64,
     /// Segments of it with something that the client had not acknowledged.
@@ -89,6 +91,7 @@ impl Replica {
             updated_by: 0,
             window_max: 0,
             offers: 0,
+            repeated: 0,
             reached: 1,
             segments: 0,
             sacked: Ranges::default(),
@@ -152,7 +155,7 @@ impl Replica {
         self.acked = acked;
         self.window_max = self.window_max.max(self.edge - acked.min(self.edge));
         if has_moved {
-            self.offers = 0;
+            (self.offers, self.repeated) = (0, 0);
         }
         self.take_blocks(segment, client, sent);
         self.ece = segment.has(tcp::ECE);
@@ -161,7 +164,10 @@ impl Replica {
         }
         match (has_moved || has_changed, segment.len()) {
             (true, _) => Acknowledgement::New,
-            (false, 0) => Acknowledgement::Duplicate,
+            (false, 0) => {
+                self.repeated = self.repeated.saturating_add(1);
+                Acknowledgement::Duplicate
+            }
             (false, _) => Acknowledgement::Old,
         }
     }

@@ -123,9 +123,10 @@ impl Connection {
                 replica.offers = replica.offers.saturating_add(1);
             }
         }
-        self.client.lacks_ack |= segment.len() > 0 && offset < self.server.announced.0;
+        let is_beyond = segment.len() > 0 && end > self.server.announced.1;
+        self.client.lacks_ack |= offset < self.server.announced.0 || is_beyond;
         if end > self.client.sent {
-            self.client.asks = segment.len() > 0 && end > self.server.announced.1;
+            self.client.asks = is_beyond;
         } else if segment.len() == 0 && offset < self.acked() {
             self.client.asks = true;
         }

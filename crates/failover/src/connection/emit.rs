@@ -110,19 +110,36 @@ impl Connection {
             self.add_blocks(&mut draft.options, &sacked, came.map(|(_, segment, _)| segment));
             cx.sink.send_to_client(&draft, &self.server.template, self.server.identification);
             self.count_packets(0);
+            if repeats {
+                self.server.repeated = self.server.repeated.saturating_add(1);
+            }
             self.note_sent(cx);
         }
         self.shown = sacked;
     }
 
-    /// Whether the client is shown a duplicate acknowledgement of a replica. One with news of what
-    /// that replica has beyond is shown once all have it, and by its blocks, unless it is the answer
-    /// to a client that has not got the acknowledgement.
+    /// Whether the client is shown a duplicate acknowledgement of a replica.
+    ///
+    /// A client that has not got the acknowledgement, or asks for it, is answered by whoever is first:
+    /// the others may be dead. Else a repetition says that a segment came after a hole, and is shown
+    /// once all that have the hole have said it as often: each segment is one repetition, also where
+    /// one replica has the hole filled sooner than another. One with news of what that replica has
+    /// beyond is shown once all have it, and by its blocks.
     fn is_passed(&self, index: usize, segment: &Segment<'_>) -> bool {
         let first = segment.options.blocks().first();
         let has_news = first.is_some_and(|(start, _)| is_later(*start, segment.acknowledgement));
         let waits = has_news && self.server.syn.sack_permitted && self.live_count() > 1;
-        index == self.speaker() && (!waits || self.client.lacks_ack)
+        if self.client.lacks_ack {
+            return self.replicas.get(index).is_some_and(|one| one.acked == self.acked());
+        }
+        !waits && self.repeated() > self.server.repeated
+    }
+
+    /// How often all that have no more than the client is acknowledged have repeated that.
+    fn repeated(&self) -> u32 {
+        let acked = self.acked();
+        let live = self.replicas.iter().filter(|one| one.is_live() && one.acked == acked);
+        live.map(|one| one.repeated).min().unwrap_or(0)
     }
 
     /// A segment with the present acknowledgement and window.
@@ -279,7 +296,11 @@ impl Connection {
     }
 
     fn note_sent(&mut self, cx: &mut Context<'_>) {
-        self.server.announced = (self.acked(), self.window_edge());
+        let announced = (self.acked(), self.window_edge());
+        if announced.0 > self.server.announced.0 {
+            self.server.repeated = 0;
+        }
+        self.server.announced = announced;
         self.client.lacks_ack = false;
         if self.is_resuming {
             self.is_resuming = false;

@@ -29,24 +29,24 @@ impl Connection {
             return;
         };
         self.active = cx.now;
-        let answers_probe = self.is_alive(cx, index);
+        self.is_alive(cx, index);
         match self.phase {
             Phase::Opening { .. } => self.handle_answer(cx, index, segment),
             _ if !self.is_translating() => self.reject(cx, id, segment),
             _ if segment.has(tcp::RST) => self.reset_by_replica(cx, index, segment),
             _ if segment.has(tcp::SYN) => self.repeat_handshake(cx, index),
-            _ => self.take(cx, index, segment, answers_probe),
+            _ => self.take(cx, index, segment),
         }
     }
 
-    /// A packet of a replica has come. Whether a probe was waiting for an answer.
-    fn is_alive(&mut self, cx: &Context<'_>, index: usize) -> bool {
+    /// A packet of a replica has come.
+    fn is_alive(&mut self, cx: &Context<'_>, index: usize) {
         let detection = &cx.config.detection;
         if self.replicas[index].health.is_silent(detection) {
             let others = self.replicas.iter_mut().filter(|other| other.health.is_silent(detection));
             others.for_each(|other| other.health.begin_again(cx.now));
         }
-        self.replicas[index].health.is_alive(cx.now, detection)
+        self.replicas[index].health.is_alive(cx.now, detection);
     }
 
     /// A SYN-ACK again: the replica lacks what the client has answered, or the client does.
@@ -73,23 +73,23 @@ impl Connection {
         self.go_on(cx);
     }
 
-    fn take(
-        &mut self,
-        cx: &mut Context<'_>,
-        index: usize,
-        segment: &Segment<'_>,
-        answers_probe: bool,
-    ) {
+    fn take(&mut self, cx: &mut Context<'_>, index: usize, segment: &Segment<'_>) {
         let before = self.acked();
         let replica = &mut self.replicas[index];
         let Some(offset) = replica.space.offset(segment.sequence, replica.output.data_end()) else {
             cx.sink.counters.implausible += 1;
             return;
         };
-        let said = replica.acknowledge(segment, offset, self.client.space, self.client.sent);
+        let mut said = replica.acknowledge(segment, offset, self.client.space, self.client.sent);
         if said == Acknowledgement::Implausible {
             cx.sink.counters.implausible += 1;
             return;
+        }
+        let detection = &cx.config.detection;
+        if said == Acknowledgement::Duplicate && replica.health.answers_probe(cx.now, detection) {
+            // The client has asked for no answer to a probe of this room.
+            replica.repeated = replica.repeated.saturating_sub(1);
+            said = Acknowledgement::Old;
         }
         replica.note_sent(segment, offset, self.client.acked, self.client.edge);
         if let Some((value, _)) = segment.options.stamps {
@@ -103,12 +103,6 @@ impl Connection {
         self.deliver(cx, Some(offset..offset + len64(segment.payload.len())));
         if self.status(index) == Status::Live {
             self.repeat(cx, index, segment, offset, known);
-            // The client has asked for no answer to a probe of this room.
-            let said = if answers_probe && said == Acknowledgement::Duplicate {
-                Acknowledgement::Old
-            } else {
-                said
-            };
             self.acknowledge(cx, Some((index, segment, said)));
         } else {
             self.acknowledge(cx, None);

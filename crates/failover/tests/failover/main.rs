@@ -18,6 +18,7 @@ mod lagging;
 mod mixtures;
 mod noticing;
 mod programs;
+mod repeated;
 mod seeds;
 mod seg;
 mod smol;
