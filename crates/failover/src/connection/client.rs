@@ -36,7 +36,10 @@ impl Connection {
             (Phase::Opening { .. } | Phase::Over { .. }, false) => return true,
             // The replicas challenge it (RFC 9293, 3.10.7.4), and the client resets what it
             // does not know any more.
-            (Phase::Open, _) => self.copy_to_all(cx, segment),
+            (Phase::Open, _) => {
+                self.client.lacks_ack = true;
+                self.copy_to_all(cx, segment);
+            }
             (Phase::Over { ending, .. }, true) => self.reject_client(cx, ending, segment),
         }
         false

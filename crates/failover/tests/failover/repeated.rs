@@ -81,9 +81,10 @@ fn upload(delays: [u64; 2]) -> Span {
     scenario.client.room = 1 << 20;
     scenario.client_leg.delay = Span::from_millis(20);
     scenario.client_leg.rate = Some(Rate { byte: 400, queue: Span::from_millis(60) });
-    for index in 0..2 {
-        scenario.replicas[index].room = 1 << 20;
-        scenario.legs[index].delay = Span::from_millis(delays[index]);
+    let ends = scenario.replicas.iter_mut().zip(&mut scenario.legs).zip(delays);
+    for ((replica, leg), delay) in ends {
+        replica.room = 1 << 20;
+        leg.delay = Span::from_millis(delay);
     }
     finish(scenario).now.since(Time::ZERO)
 }
