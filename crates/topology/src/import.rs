@@ -20,6 +20,8 @@ mod units;
 mod xml;
 mod zoo;
 
+use std::collections::BTreeMap;
+
 use windtunnel_model::Span;
 use windtunnel_scenario::{Mistake, yaml};
 
@@ -74,12 +76,39 @@ pub struct Options {
     pub run: Option<String>,
     /// Latency of links for which the file has neither latency nor coordinates.
     pub latency: Span,
+    /// Variables that a compose file may name, before those of its `.env`.
+    pub variables: BTreeMap<String, String>,
+    /// Profiles of a compose file whose services are wanted.
+    pub profiles: Vec<String>,
+}
+
+/// What is around a file and belongs to it.
+#[derive(Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// Compose files whose values go over those of the file, each over those before.
+    pub over: &'a [Original<'a>],
+    /// Reads a file by its path from the file's folder, or says why it cannot.
+    pub read: &'a dyn Fn(&str) -> Result<Vec<u8>, String>,
+}
+
+impl std::fmt::Debug for Surroundings<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Surroundings").field("over", &self.over).finish_non_exhaustive()
+    }
 }
 
 impl Default for Options {
     fn default() -> Self {
         let latency = Span::from_millis(1);
-        Options { format: None, hosts: None, hosts_at: Vec::new(), run: None, latency }
+        Options {
+            format: None,
+            hosts: None,
+            hosts_at: Vec::new(),
+            run: None,
+            latency,
+            variables: BTreeMap::new(),
+            profiles: Vec::new(),
+        }
     }
 }
 
@@ -97,6 +126,12 @@ pub enum ImportError {
         name: String,
         /// Some that there are.
         known: Vec<String>,
+    },
+    /// Only compose files can be laid over each other.
+    #[error("{format} has one file: only compose files go over each other")]
+    OneFile {
+        /// The format's name.
+        format: &'static str,
     },
     /// Nodes would be attached to nothing.
     #[error("the network has no node: give its routers nodes with a number of hosts of 1 or more")]
@@ -126,7 +161,7 @@ impl ImportError {
     }
 }
 
-/// Reads another tool's file.
+/// Reads another tool's file, and nothing beside it.
 ///
 /// # Errors
 /// The first mistake in the file, with line and column; or options that do not fit it.
@@ -134,11 +169,27 @@ pub fn import(
     original: &Original<'_>,
     options: &Options,
 ) -> Result<(Format, Topology), ImportError> {
+    let read = |_: &str| Err("files beside this one are not read".to_owned());
+    import_with(original, options, &Surroundings { over: &[], read: &read })
+}
+
+/// Reads another tool's file, with those that belong to it.
+///
+/// # Errors
+/// As [`import()`]; and files for a format that has one only.
+pub fn import_with(
+    original: &Original<'_>,
+    options: &Options,
+    surroundings: &Surroundings<'_>,
+) -> Result<(Format, Topology), ImportError> {
     let input = Input::new(original)?;
     let format = match options.format {
         Some(format) => format,
         None => detect(&input)?,
     };
+    if format != Format::Compose && !surroundings.over.is_empty() {
+        return Err(ImportError::OneFile { format: format.title() });
+    }
     let mut topology = match format {
         Format::GraphMl => zoo::convert(&input, &graphml::read(&input)?, options)?,
         Format::Gml => zoo::convert(&input, &gml::read(&input)?, options)?,
@@ -146,7 +197,7 @@ pub fn import(
         Format::ModelNet => modelnet::convert(&input, options)?,
         Format::Kollaps => kollaps::convert(&input, options)?,
         Format::Containerlab => containerlab::convert(&input, options)?,
-        Format::Compose => compose::convert(&input, options)?,
+        Format::Compose => compose::convert(&input, options, surroundings)?,
         Format::Csv => zoo::convert(&input, &csv::read(&input)?, options)?,
     };
     let file = original.name.rsplit('/').next().unwrap_or(original.name);
@@ -214,7 +265,7 @@ fn detect(input: &Input<'_>) -> Result<Format, Mistake> {
     if has_key("topology") {
         return Ok(Format::Containerlab);
     }
-    if has_key("services") {
+    if has_key("services") || has_key("include") {
         return Ok(Format::Compose);
     }
     let is_gml = gml::looks_like_gml(&input.text);

@@ -27,5 +27,7 @@ mod yaml;
 pub use generate::{Access, GenerateError, LatencyRange, Request, Shape, generate};
 #[doc(hidden)]
 pub use import::fuzz_one;
-pub use import::{Format, ImportError, LARGEST_IMPORT, Options, Original, import};
+pub use import::{
+    Format, ImportError, LARGEST_IMPORT, Options, Original, Surroundings, import, import_with,
+};
 pub use topology::{Change, Event, Link, Node, Note, Notes, Properties, Router, Topology};

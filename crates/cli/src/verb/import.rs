@@ -9,7 +9,9 @@ use clap::builder::FalseyValueParser;
 use serde::Serialize;
 use windtunnel_model::Span;
 use windtunnel_scenario::Source;
-use windtunnel_topology::{ImportError, LARGEST_IMPORT, Note, Options, Original, Topology};
+use windtunnel_topology::{
+    ImportError, LARGEST_IMPORT, Note, Options, Original, Surroundings, Topology,
+};
 
 use crate::arguments::{self, node_command};
 use crate::exit::Exit;
@@ -21,13 +23,21 @@ use crate::verb::Outcome;
 /// Write the scenario of a network that another tool's file describes
 ///
 /// Reads GraphML and GML of the Internet Topology Zoo, Shadow's GML, ModelNet's XML, Kollaps' XML,
-/// containerlab's YAML, compose files and lists of edges as CSV. The scenario goes to standard output.
+/// containerlab's YAML, compose files (with their `.env`, `env_file`, `include` and `extends`) and lists
+/// of edges as CSV. The scenario goes to standard output.
 /// Assumptions, and elements that could not be carried over, are listed on standard error and in
 /// comments at the head of the scenario.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The file; - for standard input
-    file: PathBuf,
+    #[arg(required_unless_present = "over")]
+    file: Option<PathBuf>,
+    /// A compose file whose values go over those of the files before; may be given several times
+    #[arg(short = 'f', value_name = "FILE")]
+    over: Vec<PathBuf>,
+    /// Import the services of this profile of a compose file as well
+    #[arg(long, value_name = "NAME", env = "COMPOSE_PROFILES", value_delimiter = ',')]
+    profile: Vec<String>,
     /// Format of the file [default: detected from its content]
     #[arg(long, value_name = "FORMAT", env = "WINDTUNNEL_FORMAT")]
     format: Option<Format>,
@@ -116,22 +126,31 @@ impl<'a> Imported<'a> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
-    let name = arguments.file.display().to_string();
-    let text = read(&arguments.file)
-        .map_err(|error| Failure::new(Exit::Scenario, format!("cannot read {name}: {error}")))?;
-    let stem = arguments.file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    let original =
-        Original { name: &name, text: &text, default_name: stem.as_deref().unwrap_or("imported") };
+    let files: Vec<&PathBuf> = arguments.file.iter().chain(&arguments.over).collect();
+    let files: Vec<Named> =
+        files.into_iter().map(|file| Named::read(file)).collect::<Result<_, _>>()?;
+    let originals: Vec<Original<'_>> = files.iter().map(Named::original).collect();
+    let (original, over) = originals.split_first().expect("clap requires a file");
+    let name = original.name;
+    let folder = files.first().and_then(|file| file.path.parent()).unwrap_or(Path::new(""));
+    let beside = |path: &str| read(&folder.join(path)).map_err(|error| error.to_string());
+    let surroundings = Surroundings { over, read: &beside };
+    let text_of = |text: std::ffi::OsString| text.into_string().ok();
+    let variables =
+        std::env::vars_os().filter_map(|(name, value)| Some((text_of(name)?, text_of(value)?)));
     let options = Options {
         format: arguments.format.map(Format::known),
         hosts: arguments.hosts,
         hosts_at: arguments.hosts_at.clone(),
         run: arguments.run.clone(),
         latency: arguments.latency,
+        variables: variables.collect(),
+        profiles: arguments.profile.clone(),
     };
     let mut progress = Progress::timed("importing", Unit::Things, arguments.answer.json);
     progress.set(0, STEPS);
-    let (format, topology) = windtunnel_topology::import(&original, &options).map_err(refused)?;
+    let (format, topology) =
+        windtunnel_topology::import_with(original, &options, &surroundings).map_err(refused)?;
     progress.set(1, STEPS);
     if !arguments.answer.json {
         print_notes(&topology);
@@ -160,6 +179,30 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         output::data(&yaml)?;
     }
     Ok(Exit::Fine.code())
+}
+
+/// A file that was read.
+struct Named {
+    path: PathBuf,
+    name: String,
+    stem: Option<String>,
+    text: Vec<u8>,
+}
+
+impl Named {
+    fn read(path: &Path) -> Result<Named, Failure> {
+        let name = path.display().to_string();
+        let text = read(path).map_err(|error| {
+            Failure::new(Exit::Scenario, format!("cannot read {name}: {error}"))
+        })?;
+        let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        Ok(Named { path: path.to_owned(), name, stem, text })
+    }
+
+    fn original(&self) -> Original<'_> {
+        let default_name = self.stem.as_deref().unwrap_or("imported");
+        Original { name: &self.name, text: &self.text, default_name }
+    }
 }
 
 /// Reading the file, writing the scenario, and reading that.
@@ -212,7 +255,7 @@ fn refused(error: ImportError) -> Failure {
         ImportError::Mistake(mistake) => {
             return Failure::Mistake(Box::new(mistake));
         }
-        ImportError::UnknownRouter { .. } => Exit::Usage,
+        ImportError::UnknownRouter { .. } | ImportError::OneFile { .. } => Exit::Usage,
         _ => Exit::Scenario,
     };
     let hint = error.hint();

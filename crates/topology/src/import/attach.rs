@@ -22,10 +22,11 @@ pub(super) fn finish(topology: &mut Topology, options: &Options) -> Result<(), I
     let links = topology.links.iter().map(|link| of(&link.between[0]) * of(&link.between[1]));
     at_most("links", links.sum(), MOST_LINKS)?;
     at_most("nodes", topology.nodes.iter().map(count).sum(), MOST_NODES)?;
-    for node in &mut topology.nodes {
+    let runs = |node: &Node| node.more.iter().any(|(key, _)| ["image", "run"].contains(key));
+    for node in topology.nodes.iter_mut().filter(|node| !runs(node) && node.name != "internet") {
         node.run = node.run.take().or_else(|| options.run.clone());
     }
-    if options.run.is_none() {
+    if options.run.is_none() && !topology.nodes.iter().any(runs) {
         let text = "The nodes run nothing: they are there for `exec` and `shell`. Give them `run:` for \
                     programs of their own";
         topology.notes.assume(text, "");

@@ -1,56 +1,130 @@
 //! Compose files: services become nodes with images, networks become LANs. Source: the Compose
 //! Specification.
 
+mod alias;
 mod command;
+mod environment;
+mod health;
+mod limit;
+mod load;
+mod merge;
+mod mounted;
 mod network;
+mod port;
 mod reader;
 mod service;
+mod source;
 mod variable;
 mod volume;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use windtunnel_scenario::Mistake;
-use windtunnel_scenario::yaml::{self, Kind, Place, Value};
+use windtunnel_scenario::yaml::{Key, Kind, Value};
 
 use super::input::{Input, shorten};
 use super::names::{self, Namer};
-use super::{Options, find};
+use super::{Options, Surroundings, find};
 use crate::topology::{Notes, Topology};
+use load::Loader;
+use port::Published;
 use reader::{Map, Reader};
 use service::{Needs, Service};
+use source::Sources;
 
 /// Each service becomes a node, each network a LAN.
-pub(super) fn convert(input: &Input<'_>, _: &Options) -> Result<Topology, Mistake> {
-    let parsed = yaml::parse(&input.text);
-    let root = parsed.map_err(|error| input.at(error.place, error.message, error.hint))?;
-    let empty = Value { place: Place::START, kind: Kind::Null };
-    let reader = Reader { input };
-    let root = reader.map(root.as_ref().unwrap_or(&empty), "the file")?;
-    let mut topology = Topology::default();
+pub(super) fn convert(
+    input: &Input<'_>,
+    options: &Options,
+    surroundings: &Surroundings<'_>,
+) -> Result<Topology, Mistake> {
+    let options = with_variables(input, options, surroundings)?;
+    let mut loader = Loader::new(surroundings, &options);
+    let root = loader.load(input)?;
+    let Loader { sources, notes, .. } = loader;
+    let reader = Reader { sources: &sources, variables: &options.variables };
+    let root = reader.map(&root, "the file")?;
+    let mut topology = Topology { notes, ..Topology::default() };
     if let Some(name) = find(root, "name") {
         let text = reader.text(name, "name", &mut topology.notes)?;
         topology.name = names::experiment(&text);
     }
     note_keys(root, &mut topology.notes);
     let Some(services) = find(root, "services") else {
-        return Err(input.at(Place::START, "there is no `services:` in this file", None));
+        return Err(reader.at(Sources::START, "there is no `services:` in this file", None));
     };
     let services = reader.map(services, "services")?;
+    let (services, dropped) = chosen(&reader, services, &options, &mut topology.notes)?;
     let mut namer = Namer::default();
+    namer.take("internet", "internet");
     let nodes: BTreeMap<String, String> = services
         .iter()
         .map(|(key, _)| (key.text.clone(), namer.take(&key.text, "service")))
         .collect();
     let mut networks = network::read(&reader, root, &mut namer, &mut topology)?;
-    let needs = needs(&reader, services, &nodes, &mut topology.notes)?;
-    for (key, value) in services {
-        let service = Service { reader: &reader, key, nodes: &nodes, needs: &needs };
-        service.read(value, &mut networks, &mut topology)?;
+    let needs = needs(&reader, &services, &nodes, dropped, &mut topology.notes)?;
+    let mut published = Published::default();
+    for (key, value) in &services {
+        let (nodes, needs, read) = (&nodes, &needs, surroundings.read);
+        let service = Service { reader: &reader, key, nodes, needs, root, read };
+        service.read(value, &mut networks, &mut published, &mut topology)?;
     }
     networks.finish(&mut topology);
     settle_ends(&mut topology);
+    published.finish(&mut namer, &mut topology);
     Ok(topology)
+}
+
+/// The variables of the shell, and beside them those of the file `.env`.
+fn with_variables(
+    input: &Input<'_>,
+    options: &Options,
+    surroundings: &Surroundings<'_>,
+) -> Result<Options, Mistake> {
+    let mut options = options.clone();
+    let Ok(bytes) = (surroundings.read)(".env") else { return Ok(options) };
+    let text = String::from_utf8_lossy(&bytes);
+    let read = environment::read(&text, &options.variables).map_err(|why| {
+        input.at(Sources::START, format!("the file `.env` beside it: {why}"), None)
+    })?;
+    for (name, value) in read {
+        options.variables.entry(name).or_insert(value.unwrap_or_default());
+    }
+    Ok(options)
+}
+
+/// The services of the profiles that are chosen, and the names of the others. One with 0 replicas
+/// is not there either.
+fn chosen(
+    reader: &Reader<'_>,
+    services: &Map,
+    options: &Options,
+    notes: &mut Notes,
+) -> Result<(Vec<(Key, Value)>, BTreeSet<String>), Mistake> {
+    let asked = options.variables.get("COMPOSE_PROFILES").map_or("", String::as_str);
+    let asked: BTreeSet<&str> =
+        asked.split(',').chain(options.profiles.iter().map(String::as_str)).collect();
+    let (mut kept, mut dropped) = (Vec::new(), BTreeSet::new());
+    for (key, value) in services {
+        let keys = reader.map(value, "a service")?;
+        let profiles = match find(keys, "profiles") {
+            Some(profiles) => reader.texts(profiles, "profiles", notes)?,
+            None => Vec::new(),
+        };
+        let is_asked = |profile: &String| asked.contains(profile.as_str());
+        let is_off = !profiles.is_empty() && !asked.contains("*") && !profiles.iter().any(is_asked);
+        if is_off {
+            let what = format!("{} ({})", shorten(&key.text), shorten(&profiles.join(", ")));
+            notes.leave_out("Services of profiles that are not chosen (--profile chooses)", what);
+        } else if service::is_off(reader, keys, notes)? {
+            notes.leave_out("Services without replicas", shorten(&key.text));
+        } else {
+            kept.push((key.clone(), value.clone()));
+            continue;
+        }
+        dropped.insert(key.text.clone());
+    }
+    Ok((kept, dropped))
 }
 
 /// What services need of others, which those others have to say.
@@ -58,13 +132,16 @@ fn needs(
     reader: &Reader<'_>,
     services: &Map,
     nodes: &BTreeMap<String, String>,
+    dropped: BTreeSet<String>,
     notes: &mut Notes,
 ) -> Result<Needs, Mistake> {
-    let mut needs = Needs::default();
+    let mut needs = Needs { dropped, ..Needs::default() };
     for (_, value) in services {
         let Kind::Map(keys) = &value.kind else { continue };
         let Some(depends) = find(keys, "depends_on") else { continue };
-        for (name, condition) in service::dependencies(reader, depends, nodes, notes)? {
+        for (name, condition) in
+            service::dependencies(reader, depends, nodes, &needs.dropped, notes)?
+        {
             let of: &mut BTreeSet<String> = match condition {
                 service::Condition::Completed => &mut needs.completed,
                 service::Condition::Started => &mut needs.started,
@@ -100,7 +177,7 @@ fn settle_ends(topology: &mut Topology) {
 fn note_keys(root: &Map, notes: &mut Notes) {
     for (key, _) in root {
         match key.text.as_str() {
-            "name" | "services" | "networks" => {}
+            "name" | "services" | "networks" | "secrets" | "configs" => {}
             "version" => notes.leave_out("Keys of the file", "version"),
             "volumes" => note_volumes(root, notes),
             other if other.starts_with("x-") => notes.leave_out("Keys of the file", shorten(other)),

@@ -1,7 +1,7 @@
 //! Compose files: services with images, what waits for what, and each key that is not carried over.
 
 use windtunnel_model::plan::{Ready, Restart, RootSource, User, VolumeSource};
-use windtunnel_topology::{Format, Options, Topology};
+use windtunnel_topology::{Format, Options, Original, Surroundings, Topology, import_with};
 
 use super::{items, read_with, refused};
 use crate::common::load;
@@ -12,6 +12,36 @@ fn read(text: &str) -> Topology {
     let (format, topology) = read_with(text, &Options::default()).expect("it can be read");
     assert_eq!(format, Format::Compose);
     topology
+}
+
+/// The first of these files with those beside it.
+fn read_files(
+    files: &[(&str, &str)],
+    over: &[&str],
+    options: &Options,
+) -> Result<Topology, String> {
+    let text = |name: &str| {
+        let found = files.iter().find(|(known, _)| *known == name.trim_start_matches("./"));
+        found.map(|(_, text)| text.as_bytes().to_vec()).ok_or_else(|| "no such file".to_owned())
+    };
+    let of = |name| Original {
+        name,
+        text: files.iter().find(|(known, _)| *known == name).unwrap().1.as_bytes(),
+        default_name: "shop",
+    };
+    let over: Vec<Original<'_>> = over.iter().map(|name| of(name)).collect();
+    let surroundings = Surroundings { over: &over, read: &text };
+    let imported = import_with(&of(files[0].0), options, &surroundings);
+    let topology = imported.map_err(|error| error.to_string())?.1;
+    load(&topology);
+    Ok(topology)
+}
+
+/// The line of the scenario for a node.
+fn line(topology: &Topology, node: &str) -> String {
+    let yaml = topology.to_yaml();
+    let start = format!("  {node}: {{");
+    yaml.lines().find(|line| line.starts_with(&start)).unwrap_or_default().trim().to_owned()
 }
 
 #[test]
@@ -49,8 +79,7 @@ fn services_wait_for_what_they_depend_on() {
 fn networks_become_lans() {
     let topology = read(SHOP);
     assert_eq!(topology.lans, ["back", "front"]);
-    let ends: Vec<[&str; 2]> = topology
-        .links
+    let ends: Vec<[&str; 2]> = topology.links[..5]
         .iter()
         .map(|link| [link.between[0].as_str(), link.between[1].as_str()])
         .collect();
@@ -67,13 +96,9 @@ fn networks_become_lans() {
 #[test]
 fn each_key_that_is_not_carried_over_is_named() {
     let notes = read(SHOP).notes;
-    assert_eq!(
-        items(&notes.lost, "Keys of services"),
-        ["cap_add of db", "deploy.resources of web-app"]
-    );
-    assert_eq!(items(&notes.lost, "Ports of the machine"), ["ports of web-app"]);
-    assert_eq!(items(&notes.lost, "Keys of the file"), ["secrets"]);
-    assert_eq!(items(&notes.lost, "Variables of the shell"), ["TOKEN"]);
+    assert_eq!(items(&notes.lost, "Keys of services"), ["cap_add of db"]);
+    assert_eq!(items(&notes.lost, "Names that lead nowhere"), ["web_app of web-app"]);
+    assert_eq!(items(&notes.lost, "Variables that are set neither"), ["TOKEN"]);
     assert_eq!(items(&notes.lost, "Images are not built"), ["migrate.tar (migrate)"]);
     assert_eq!(
         items(&notes.assumed, "Images are fetched"),
@@ -91,4 +116,154 @@ fn mistakes_have_their_place() {
     assert_eq!(error, "in/net.txt:2:27: no network is called `n`");
     let error = refused("services:\n  a: {image: x, command: \"a 'b\"}\n");
     assert_eq!(error, "in/net.txt:2:26: command: a quote is not closed");
+}
+
+#[test]
+fn variables_are_those_of_the_shell_and_then_of_the_file_beside_it() {
+    let compose = "services:\n  a:\n    image: a:${TAG:?no tag}\n    environment: {X: \"${X}-$Y\", PATH_OF_SHELL: }\n";
+    let files = [("compose.yaml", compose), (".env", "TAG=7\nX=file\nY=${X}\n")];
+    let variables = [("X", "shell"), ("PATH_OF_SHELL", "/bin")];
+    let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    let options = Options { variables, ..Options::default() };
+    let a = line(&read_files(&files, &[], &options).unwrap(), "a");
+    assert!(a.contains("image: \"oci://a:7\""), "{a}");
+    assert!(a.contains("{\"PATH_OF_SHELL\": \"/bin\", \"X\": \"shell-shell\"}"), "{a}");
+    let error = read_files(&files[..1], &[], &options).unwrap_err();
+    assert!(
+        error.starts_with("compose.yaml:3:12: the variable `TAG` is not set: no tag"),
+        "{error}"
+    );
+}
+
+#[test]
+fn files_go_over_others_include_and_extend_them_and_mistakes_are_where_they_are() {
+    let files = [
+        (
+            "compose.yaml",
+            "include: [db/compose.yaml]\nservices:\n  web:\n    extends: {file: common.yaml, service: base}\n    \
+             command: [\n      serve\n    ]\n    depends_on: [db]\n",
+        ),
+        ("override.yaml", "services:\n  web:\n    command: [debug]\n    environment: [LEVEL=9]\n"),
+        (
+            "common.yaml",
+            "services:\n  base:\n    image: web:1\n    environment: {LEVEL: 1, NAME: x}\n",
+        ),
+        (
+            "db/compose.yaml",
+            "services:\n  db:\n    image: db:1\n    env_file: db.env\n    volumes: [\"./init:/init\"]\n",
+        ),
+        ("db/db.env", "USER='me'\n"),
+    ];
+    let topology = read_files(&files, &[], &Options::default()).unwrap();
+    let web = line(&topology, "web");
+    assert!(web.contains("args: [\"serve\"]") && web.contains("after: [\"db\"]"), "{web}");
+    let db = line(&topology, "db");
+    assert!(
+        db.contains("volumes: [\"./db/./init:/init\"]") && db.contains("\"USER\": \"me\""),
+        "{db}"
+    );
+    let web = line(&read_files(&files, &["override.yaml"], &Options::default()).unwrap(), "web");
+    assert!(web.contains("args: [\"debug\"]"), "{web}");
+    assert!(web.contains("{\"LEVEL\": \"9\", \"NAME\": \"x\"}"), "{web}");
+    let mut wrong = files;
+    wrong[2].1 = "services:\n  base:\n    image: web:1\n    cpus: many\n";
+    let error = read_files(&wrong, &[], &Options::default()).unwrap_err();
+    assert!(error.starts_with("common.yaml:4:11: cpus: `many` is not"), "{error}");
+    wrong[2].1 = "services:\n  base:\n    extends: {file: common.yaml, service: base}\n";
+    let error = read_files(&wrong, &[], &Options::default()).unwrap_err();
+    assert!(error.contains("files include each other"), "{error}");
+}
+
+#[test]
+fn services_of_profiles_and_without_replicas_are_there_when_they_are_asked_for() {
+    let text = "services:\n  a: {image: a, depends_on: [tool, none]}\n  tool: {image: t, profiles: [debug]}\n  \
+                none: {image: n, scale: 0}\n";
+    let names = |profiles: &[&str]| {
+        let profiles = profiles.iter().map(|profile| (*profile).to_owned()).collect();
+        let options = Options { profiles, ..Options::default() };
+        let topology = read_files(&[("c.yaml", text)], &[], &options).unwrap();
+        topology.nodes.iter().map(|node| node.name.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&[]), ["a"]);
+    assert_eq!(names(&["debug"]), ["a", "tool"]);
+}
+
+#[test]
+fn limits_are_those_of_the_container_and_reserve_nothing() {
+    let text = "services:\n  a: {image: a, cpus: 0.5, mem_limit: 512m, pids_limit: 100, ulimits: {nofile: {soft: 1024, hard: 2048}}}\n  \
+                b: {image: b, deploy: {resources: {limits: {cpus: \"1.25\", memory: 1g, pids: 7}, reservations: {cpus: \"1\"}}}}\n";
+    let topology = read(text);
+    let plan = load(&topology);
+    let demand = |name: &str| plan.nodes[plan.node_named(name).unwrap().index()].demand;
+    let (a, b) = (demand("a"), demand("b"));
+    assert_eq!(
+        (a.cpu_millis, a.memory.map(|bytes| bytes.0), a.pids),
+        (Some(500), Some(536_870_912), Some(100))
+    );
+    assert_eq!((a.open_files, a.cpu_reserved_millis, a.memory_reserved), (Some(1024), None, None));
+    assert_eq!(
+        (b.cpu_millis, b.memory.map(|bytes| bytes.0), b.pids),
+        (Some(1250), Some(1 << 30), Some(7))
+    );
+    assert_eq!(
+        items(&topology.notes.lost, "Keys of services"),
+        ["deploy.resources.reservations of b"]
+    );
+}
+
+#[test]
+fn ports_of_the_machine_lead_through_its_outside() {
+    let text = "services:\n  a: {image: a, ports: [\"8080:80\", \"53:53/udp\", \"9000\"]}\n  \
+                b: {image: b, scale: 2, ports: [\"81:80\"]}\n  c: {image: c, ports: [{target: 80, published: \"8080\"}]}\n";
+    let topology = read(text);
+    let plan = load(&topology);
+    let a = &plan.nodes[plan.node_named("a").unwrap().index()];
+    assert_eq!(a.publish.iter().map(ToString::to_string).collect::<Vec<_>>(), ["8080:80"]);
+    assert!(plan.internet().is_some());
+    assert_eq!(
+        items(&topology.notes.lost, "Ports that are not carried"),
+        ["53:53/udp of a", "9000 of a"]
+    );
+    assert_eq!(items(&topology.notes.lost, "Ports of services with replicas"), ["81:80 of b"]);
+    assert_eq!(items(&topology.notes.lost, "Ports of the machine that another"), ["8080:80 of c"]);
+}
+
+#[test]
+fn secrets_configs_and_temporary_folders_are_volumes() {
+    let text = "services:\n  a:\n    image: a\n    tmpfs: /run\n    secrets: [token, {source: key, target: /etc/key}, other]\n    \
+                configs: [conf]\nsecrets: {token: {file: token.txt}, key: {file: ./key}, other: {environment: X}}\n\
+                configs: {conf: {file: ./conf}}\n";
+    let topology = read(text);
+    load(&topology);
+    let a = line(&topology, "a");
+    let volumes = "volumes: [\"./token.txt:/run/secrets/token:ro\", \"./key:/etc/key:ro\", \
+                   \"./conf:/conf:ro\", \"tmpfs-a-1:/run\"]";
+    assert!(a.contains(volumes), "{a}");
+    assert_eq!(items(&topology.notes.lost, "Secrets and configs that"), ["other of a"]);
+}
+
+#[test]
+fn a_health_check_is_a_port_within_the_time_after_which_docker_gives_up() {
+    let text = "services:\n  db:\n    image: db\n    healthcheck: {test: [CMD, pg_isready], interval: 5s, timeout: 2s, \
+                retries: 4, start_period: 1m}\n  a: {image: a, depends_on: {db: {condition: service_healthy, restart: true}}}\n";
+    let topology = read(text);
+    load(&topology);
+    // 4 · (5 + 2) s after the first minute.
+    assert!(
+        line(&topology, "db").contains("ready: {tcp: 5432, timeout: 88s}"),
+        "{}",
+        line(&topology, "db")
+    );
+    assert_eq!(items(&topology.notes.lost, "Keys of dependencies"), ["depends_on.db.restart"]);
+}
+
+#[test]
+fn services_on_one_network_are_one_part_and_other_names_are_listed() {
+    let text = "services:\n  a_b: {image: a, container_name: box, networks: {default: {aliases: [www]}}}\n  \
+                c: {image: c, links: [\"a_b:peer\"], platform: linux/s390x}\n";
+    let notes = read(text).notes;
+    assert!(!notes.assumed.iter().any(|note| note.text.starts_with("No link joins")), "{notes:?}");
+    let names = ["a_b of a-b", "box of a-b", "www of a-b", "peer of a_b"];
+    assert_eq!(items(&notes.lost, "Names that lead nowhere"), names);
+    assert_eq!(items(&notes.lost, "Platforms"), ["linux/s390x of c"]);
 }

@@ -19,7 +19,7 @@ pub(super) fn words(
     }
     let text = reader.text(value, what, notes)?;
     split(&text)
-        .ok_or_else(|| reader.input.at(value.place, format!("{what}: a quote is not closed"), None))
+        .ok_or_else(|| reader.at(value.place, format!("{what}: a quote is not closed"), None))
 }
 
 /// `run` or `args`: with an entry point, all is said; without, the image's takes the words.

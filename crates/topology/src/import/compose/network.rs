@@ -61,7 +61,9 @@ impl Networks {
                     for (inner, _) in inner {
                         let what =
                             format!("{} of {node} in {}", shorten(&inner.text), shorten(&key.text));
-                        topology.notes.lose("Keys of services' networks", what);
+                        if inner.text != "aliases" {
+                            topology.notes.lose("Keys of services' networks", what);
+                        }
                     }
                 }
                 keys.iter().map(|(key, _)| key.text.clone()).collect()
@@ -72,7 +74,7 @@ impl Networks {
             let Some(lan) = self.lans.get(&name) else {
                 let place = value.map_or(windtunnel_scenario::yaml::Place::START, |it| it.place);
                 let message = format!("no network is called `{}`", shorten(&name));
-                return Err(reader.input.at(place, message, None));
+                return Err(reader.at(place, message, None));
             };
             self.used.insert(lan.clone());
             let between = [node.to_owned(), lan.clone()];
@@ -85,7 +87,7 @@ impl Networks {
     pub(super) fn finish(self, topology: &mut Topology) {
         let lans = self.lans.into_values().filter(|lan| self.used.contains(lan));
         topology.lans = lans.collect();
-        topology.unreachable = topology.lans.len() > 1;
+        topology.unreachable |= topology.lans.len() > 1;
         if !topology.lans.is_empty() {
             let text = "Networks are LANs whose links have neither latency nor limits: give them `latency`, \
                         `rate` or `loss`";

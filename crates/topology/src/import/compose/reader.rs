@@ -1,24 +1,39 @@
 //! Values of a compose file.
 
-use windtunnel_scenario::Mistake;
-use windtunnel_scenario::yaml::{Key, Kind, Value};
+use std::collections::BTreeMap;
 
+use windtunnel_scenario::Mistake;
+use windtunnel_scenario::yaml::{Key, Kind, Place, Value};
+
+use super::source::Sources;
 use super::variable;
-use crate::import::input::{Input, shorten};
+use crate::import::input::shorten;
 use crate::topology::Notes;
 
 pub(super) type Map = [(Key, Value)];
 
 pub(super) struct Reader<'a> {
-    pub(super) input: &'a Input<'a>,
+    pub(super) sources: &'a Sources,
+    /// Variables of the shell and of `.env`.
+    pub(super) variables: &'a BTreeMap<String, String>,
 }
 
 impl Reader<'_> {
+    /// A mistake at a place.
+    pub(super) fn at(
+        &self,
+        place: Place,
+        message: impl Into<String>,
+        hint: Option<String>,
+    ) -> Mistake {
+        self.sources.at(place, message, hint)
+    }
+
     pub(super) fn map<'v>(&self, value: &'v Value, what: &str) -> Result<&'v Map, Mistake> {
         match &value.kind {
             Kind::Map(keys) => Ok(keys),
             Kind::Null => Ok(&[]),
-            _ => Err(self.input.at(value.place, format!("`{what}` must be a map of keys"), None)),
+            _ => Err(self.at(value.place, format!("`{what}` must be a map of keys"), None)),
         }
     }
 
@@ -31,15 +46,17 @@ impl Reader<'_> {
     ) -> Result<String, Mistake> {
         match &value.kind {
             Kind::Text(text) => {
-                let (text, unknown) = variable::replaced(text);
+                let replaced = variable::replaced(text, self.variables);
+                let (text, unknown) =
+                    replaced.map_err(|message| self.at(value.place, message, None))?;
                 for name in unknown {
-                    let lost = "Variables of the shell that composes: they are empty here";
-                    notes.lose(lost, shorten(&name));
+                    let lost = "Variables that are set neither here nor in `.env`: they are empty";
+                    notes.lose_once(lost, shorten(&name));
                 }
                 Ok(text)
             }
             Kind::Null => Ok(String::new()),
-            _ => Err(self.input.at(value.place, format!("`{what}` must be a text"), None)),
+            _ => Err(self.at(value.place, format!("`{what}` must be a text"), None)),
         }
     }
 

@@ -6,8 +6,9 @@ use windtunnel_scenario::Mistake;
 use windtunnel_scenario::yaml::{Key, Kind, Value};
 
 use super::network::Networks;
+use super::port::{self, Published};
 use super::reader::{Map, Reader};
-use super::{command, find, names, volume};
+use super::{alias, command, environment, find, health, limit, mounted, names, volume};
 use crate::import::input::shorten;
 use crate::topology::{MOST_NODES, Node, Notes, Topology};
 use crate::yaml::{list_of, map_of, text_of};
@@ -18,6 +19,8 @@ pub(super) struct Needs {
     pub(super) started: BTreeSet<String>,
     pub(super) healthy: BTreeSet<String>,
     pub(super) completed: BTreeSet<String>,
+    /// Services that are not there, by their names in the file.
+    pub(super) dropped: BTreeSet<String>,
 }
 
 /// What another service waits for.
@@ -35,29 +38,36 @@ pub(super) struct Service<'a> {
     /// Names of nodes by those of services.
     pub(super) nodes: &'a BTreeMap<String, String>,
     pub(super) needs: &'a Needs,
+    /// The whole file.
+    pub(super) root: &'a Map,
+    /// Reads a file beside the first one.
+    pub(super) read: &'a dyn Fn(&str) -> Result<Vec<u8>, String>,
 }
 
-/// The nodes that `depends_on` names, and what of them is waited for.
+/// The nodes that `depends_on` names, and what of them is waited for; `dropped` are services that
+/// are not there.
 pub(super) fn dependencies(
     reader: &Reader<'_>,
     value: &Value,
     nodes: &BTreeMap<String, String>,
+    dropped: &BTreeSet<String>,
     notes: &mut Notes,
 ) -> Result<Vec<(String, Condition)>, Mistake> {
     let mut found = Vec::new();
-    let mut add = |name: &str, condition| match nodes.get(name) {
+    let mut add = |name: &str, condition, is_required: bool| match nodes.get(name) {
         Some(node) => {
             found.push((node.clone(), condition));
             Ok(())
         }
+        None if !is_required || dropped.contains(name) => Ok(()),
         None => {
             let message = format!("no service is called `{}`", shorten(name));
-            Err(reader.input.at(value.place, message, None))
+            Err(reader.at(value.place, message, None))
         }
     };
     let Kind::Map(keys) = &value.kind else {
         for name in reader.texts(value, "depends_on", notes)? {
-            add(&name, Condition::Started)?;
+            add(&name, Condition::Started, true)?;
         }
         return Ok(found);
     };
@@ -72,9 +82,31 @@ pub(super) fn dependencies(
             "service_completed_successfully" => Condition::Completed,
             _ => Condition::Started,
         };
-        add(&key.text, condition)?;
+        let required = find(inner, "required").map(|it| reader.text(it, "required", notes));
+        let is_required = required.transpose()?.as_deref() != Some("false");
+        for (inner, _) in
+            inner.iter().filter(|(key, _)| !["condition", "required"].contains(&&*key.text))
+        {
+            let what = format!("depends_on.{}.{}", shorten(&key.text), shorten(&inner.text));
+            notes.lose_once("Keys of dependencies", what);
+        }
+        add(&key.text, condition, is_required)?;
     }
     Ok(found)
+}
+
+/// Whether a service has no replicas.
+pub(super) fn is_off(reader: &Reader<'_>, keys: &Map, notes: &mut Notes) -> Result<bool, Mistake> {
+    match replicas(reader, keys)? {
+        Some(value) => Ok(reader.text(value, "replicas", notes)? == "0"),
+        None => Ok(false),
+    }
+}
+
+/// What says how many replicas there are.
+fn replicas<'v>(reader: &Reader<'_>, keys: &'v Map) -> Result<Option<&'v Value>, Mistake> {
+    let deploy = find(keys, "deploy").map(|it| reader.map(it, "deploy")).transpose()?;
+    Ok(find(keys, "scale").or_else(|| find(deploy?, "replicas")))
 }
 
 impl Service<'_> {
@@ -82,6 +114,7 @@ impl Service<'_> {
         &self,
         value: &Value,
         networks: &mut Networks,
+        published: &mut Published,
         topology: &mut Topology,
     ) -> Result<(), Mistake> {
         let keys = self.reader.map(value, "a service")?;
@@ -94,27 +127,32 @@ impl Service<'_> {
         self.command(keys, &mut node, notes)?;
         self.user(keys, &mut node, notes)?;
         self.environment(keys, &mut node, notes)?;
-        if let Some(volumes) = find(keys, "volumes")
-            && let Some(text) = volume::volumes(self.reader, volumes, &name, notes)?
-        {
-            node.more.push(("volumes", text));
+        limit::read(self.reader, keys, &mut node, notes)?;
+        self.settings(keys, &mut node, notes)?;
+        let mut volumes = match find(keys, "volumes") {
+            Some(volumes) => volume::volumes(self.reader, volumes, &name, notes)?,
+            None => Vec::new(),
+        };
+        volumes.extend(mounted::volumes(self.reader, self.root, keys, &node, notes)?);
+        if !volumes.is_empty() {
+            node.more.push(("volumes", list_of(&volumes)));
         }
         self.order(keys, &mut node, notes)?;
+        alias::note(self.reader, &self.key.text, keys, &name, notes)?;
+        published.add(&node, port::read(self.reader, keys, &name, notes)?, notes);
         self.note_keys(keys, &name, notes);
         topology.nodes.push(node);
         networks.link(self.reader, find(keys, "networks"), &name, topology)
     }
 
     fn count(&self, keys: &Map, name: &str, notes: &mut Notes) -> Result<Option<u32>, Mistake> {
-        let deploy = find(keys, "deploy").map(|it| self.reader.map(it, "deploy")).transpose()?;
-        let replicas = deploy.and_then(|deploy| find(deploy, "replicas"));
-        let Some(value) = find(keys, "scale").or(replicas) else { return Ok(None) };
+        let Some(value) = replicas(self.reader, keys)? else { return Ok(None) };
         let text = self.reader.text(value, "replicas", notes)?;
         let count = text.parse::<u32>().ok().filter(|it| (1..=1000).contains(it));
         let Some(count) = count.filter(|it| u64::from(*it) <= MOST_NODES) else {
             let message =
                 format!("`{}` is not a number of replicas from 1 to 1000", shorten(&text));
-            return Err(self.reader.input.at(value.place, message, None));
+            return Err(self.reader.at(value.place, message, None));
         };
         if count == 1 {
             return Ok(None);
@@ -174,21 +212,78 @@ impl Service<'_> {
     }
 
     fn environment(&self, keys: &Map, node: &mut Node, notes: &mut Notes) -> Result<(), Mistake> {
-        let Some(value) = find(keys, "environment") else { return Ok(()) };
         let mut pairs = BTreeMap::new();
-        for (name, value) in self.reader.pairs(value, "environment", notes)? {
-            match value {
-                Some(value) if !name.is_empty() && !name.contains('=') => {
-                    pairs.insert(name, value);
-                }
-                _ => notes.lose(
-                    "Variables without a value",
-                    format!("{} of {}", shorten(&name), node.name),
-                ),
-            }
+        if let Some(value) = find(keys, "env_file") {
+            self.variables_of_files(value, &mut pairs, node, notes)?;
+        }
+        let own = find(keys, "environment");
+        for (name, value) in
+            own.map_or(Ok(Vec::new()), |value| self.reader.pairs(value, "environment", notes))?
+        {
+            self.variable(name, value, &mut pairs, node, notes);
         }
         if !pairs.is_empty() {
             node.more.push(("env", map_of(&pairs)));
+        }
+        Ok(())
+    }
+
+    /// A variable; one without a value has the shell's.
+    fn variable(
+        &self,
+        name: String,
+        value: Option<String>,
+        pairs: &mut BTreeMap<String, String>,
+        node: &Node,
+        notes: &mut Notes,
+    ) {
+        let value = value.or_else(|| self.reader.variables.get(&name).cloned());
+        match value {
+            Some(value) if !name.is_empty() && !name.contains(['=', '\0']) => {
+                pairs.insert(name, value);
+            }
+            _ => notes
+                .lose("Variables without a value", format!("{} of {}", shorten(&name), node.name)),
+        }
+    }
+
+    /// Reads `env_file`: a path, or a list of paths, each perhaps with `required: false`.
+    fn variables_of_files(
+        &self,
+        value: &Value,
+        pairs: &mut BTreeMap<String, String>,
+        node: &Node,
+        notes: &mut Notes,
+    ) -> Result<(), Mistake> {
+        let items = match &value.kind {
+            Kind::List(items) => items.as_slice(),
+            _ => std::slice::from_ref(value),
+        };
+        for item in items {
+            let (path, is_required) = match &item.kind {
+                Kind::Map(keys) => {
+                    let required = find(keys, "required")
+                        .map(|it| self.reader.text(it, "required", notes))
+                        .transpose()?;
+                    (find(keys, "path").unwrap_or(item), required.as_deref() != Some("false"))
+                }
+                _ => (item, true),
+            };
+            let path_text = self.reader.text(path, "env_file", notes)?;
+            let text = match (self.read)(&path_text) {
+                Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+                Err(_) if !is_required => continue,
+                Err(why) => {
+                    let message = format!("cannot read `{}`: {why}", shorten(&path_text));
+                    return Err(self.reader.at(path.place, message, None));
+                }
+            };
+            let read = environment::read(&text, self.reader.variables).map_err(|why| {
+                self.reader.at(path.place, format!("`{}`: {why}", shorten(&path_text)), None)
+            })?;
+            for (name, value) in read {
+                self.variable(name, value, pairs, node, notes);
+            }
         }
         Ok(())
     }
@@ -197,20 +292,34 @@ impl Service<'_> {
     fn order(&self, keys: &Map, node: &mut Node, notes: &mut Notes) -> Result<(), Mistake> {
         let name = node.name.clone();
         if let Some(value) = find(keys, "depends_on") {
-            let after = dependencies(self.reader, value, self.nodes, notes)?;
+            // What they say was noted when needs were read.
+            let mut noted = Notes::default();
+            let every = &self.needs.dropped;
+            let after = dependencies(self.reader, value, self.nodes, every, &mut noted)?;
             let after: BTreeSet<String> = after.into_iter().map(|(name, _)| name).collect();
             if !after.is_empty() {
                 node.more.push(("after", list_of(&after.into_iter().collect::<Vec<_>>())));
             }
         }
-        let port = self.port(keys, notes)?;
+        let check = health::read(self.reader, keys, notes)?;
+        let port = match check.port {
+            Some(port) => Some(port),
+            None => self.port(keys, notes)?,
+        };
         if self.needs.completed.contains(&name) {
             node.more.push(("ready", "exit".to_owned()));
         } else if self.needs.healthy.contains(&name) {
             let ready = port.map_or("listen".to_owned(), |port| format!("tcp:{port}"));
             let text = "Services are healthy when something listens, instead of by `healthcheck`";
             notes.assume(text, format!("{name} ({ready})"));
-            node.more.push(("ready", ready));
+            let condition = port.map_or("listen: true".to_owned(), |port| format!("tcp: {port}"));
+            node.more.push((
+                "ready",
+                match check.within {
+                    Some(within) => format!("{{{condition}, timeout: {within}}}"),
+                    None => ready,
+                },
+            ));
         }
         let restart = match find(keys, "restart") {
             Some(value) => self.reader.text(value, "restart", notes)?,
@@ -230,16 +339,8 @@ impl Service<'_> {
         Ok(())
     }
 
-    /// The port that it serves at, by its health check, what it publishes or exposes.
+    /// The port that it serves at, by what it publishes or exposes.
     fn port(&self, keys: &Map, notes: &mut Notes) -> Result<Option<u16>, Mistake> {
-        let check =
-            find(keys, "healthcheck").map(|it| self.reader.map(it, "healthcheck")).transpose()?;
-        if let Some(test) = check.and_then(|check| find(check, "test")) {
-            let test = self.reader.texts(test, "test", notes)?.join(" ");
-            if let Some(port) = local_port(&test) {
-                return Ok(Some(port));
-            }
-        }
         for key in ["expose", "ports"] {
             let Some(Value { kind: Kind::List(items), .. }) = find(keys, key) else { continue };
             let Some(first) = items.first() else { continue };
@@ -255,6 +356,7 @@ impl Service<'_> {
                 continue;
             }
             let target = target.trim_end_matches("/tcp");
+            let target = target.split('-').next().unwrap_or(target);
             if let Some(port) = target.parse().ok().filter(|port| *port > 0) {
                 return Ok(Some(port));
             }
@@ -262,26 +364,49 @@ impl Service<'_> {
         Ok(None)
     }
 
+    /// `sysctls` of its network, and the platform.
+    fn settings(&self, keys: &Map, node: &mut Node, notes: &mut Notes) -> Result<(), Mistake> {
+        if let Some(value) = find(keys, "platform") {
+            let text = "Platforms: the image for this machine is chosen";
+            let platform = self.reader.text(value, "platform", notes)?;
+            notes.lose(text, format!("{} of {}", shorten(&platform), node.name));
+        }
+        let Some(value) = find(keys, "sysctls") else { return Ok(()) };
+        let mut settings = BTreeMap::new();
+        for (name, value) in self.reader.pairs(value, "sysctls", notes)? {
+            match value {
+                Some(value) if windtunnel_model::name::is_sysctl(&name) => {
+                    settings.insert(name, value);
+                }
+                _ => notes
+                    .lose("Settings of the kernel", format!("{} of {}", shorten(&name), node.name)),
+            }
+        }
+        if !settings.is_empty() {
+            node.more.push(("sysctl", map_of(&settings)));
+        }
+        Ok(())
+    }
+
     fn note_keys(&self, keys: &Map, name: &str, notes: &mut Notes) {
         for (key, value) in keys {
             let what = format!("{} of {name}", shorten(&key.text));
             match key.text.as_str() {
                 "image" | "build" | "command" | "entrypoint" | "working_dir" | "user"
-                | "environment" | "volumes" | "depends_on" | "restart" | "networks" | "scale"
-                | "healthcheck" => {}
+                | "environment" | "env_file" | "volumes" | "depends_on" | "restart"
+                | "networks" | "scale" | "healthcheck" | "ports" | "cpus" | "mem_limit"
+                | "pids_limit" | "ulimits" | "sysctls" | "tmpfs" | "secrets" | "configs"
+                | "profiles" | "platform" | "container_name" | "hostname" | "links" => {}
                 "deploy" => {
                     let Kind::Map(inner) = &value.kind else { continue };
-                    for (inner, _) in inner.iter().filter(|(key, _)| key.text != "replicas") {
+                    let carried = ["replicas", "resources"];
+                    for (inner, _) in inner.iter().filter(|(key, _)| !carried.contains(&&*key.text))
+                    {
                         let what = format!("deploy.{} of {name}", shorten(&inner.text));
                         notes.lose("Keys of services", what);
                     }
                 }
-                "ports" => {
-                    let text = "Ports of the machine: services are reached from other nodes, and by `exec`";
-                    notes.lose(text, what);
-                }
-                "expose" | "labels" | "container_name" | "hostname" | "pull_policy"
-                | "platform" | "stdin_open" | "tty" | "annotations" => {
+                "expose" | "labels" | "pull_policy" | "stdin_open" | "tty" | "annotations" => {
                     notes.leave_out("Keys of services", what);
                 }
                 key if key.starts_with("x-") => notes.leave_out("Keys of services", what),
@@ -289,17 +414,6 @@ impl Service<'_> {
             }
         }
     }
-}
-
-/// The port of `localhost:PORT`, `127.0.0.1:PORT` or `-p PORT` in a command.
-fn local_port(test: &str) -> Option<u16> {
-    let number = |text: &str| {
-        let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-        text[..end].parse::<u16>().ok().filter(|port| *port > 0)
-    };
-    ["localhost:", "127.0.0.1:", "0.0.0.0:", "-p ", "localhost "]
-        .iter()
-        .find_map(|mark| number(&test[test.find(mark)? + mark.len()..]))
 }
 
 /// A name for the file of an image: `redis:7` is `redis-7.tar`.
@@ -318,12 +432,5 @@ mod tests {
     fn images_have_files_by_their_name_and_tag() {
         assert_eq!(file_name("redis:7"), "redis-7.tar");
         assert_eq!(file_name("registry.example:5000/team/app@sha256:abc"), "app-sha256-abc.tar");
-    }
-
-    #[test]
-    fn a_health_check_names_its_port() {
-        assert_eq!(local_port("CMD curl -f http://localhost:8080/health"), Some(8080));
-        assert_eq!(local_port("CMD-SHELL redis-cli -p 6380 ping"), Some(6380));
-        assert_eq!(local_port("CMD pg_isready"), None);
     }
 }

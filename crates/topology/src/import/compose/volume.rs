@@ -7,17 +7,16 @@ use super::find;
 use super::reader::Reader;
 use crate::import::input::shorten;
 use crate::topology::Notes;
-use crate::yaml::list_of;
 
-/// The value of `volumes`; `None`: none is carried over.
+/// What `volumes` says, as far as it is carried over.
 pub(super) fn volumes(
     reader: &Reader<'_>,
     value: &Value,
     node: &str,
     notes: &mut Notes,
-) -> Result<Option<String>, Mistake> {
+) -> Result<Vec<String>, Mistake> {
     let Kind::List(items) = &value.kind else {
-        return Err(reader.input.at(value.place, "`volumes` must be a list", None));
+        return Err(reader.at(value.place, "`volumes` must be a list", None));
     };
     let mut texts = Vec::new();
     for item in items {
@@ -27,7 +26,7 @@ pub(super) fn volumes(
         };
         texts.extend(text);
     }
-    Ok((!texts.is_empty()).then(|| list_of(&texts)))
+    Ok(texts)
 }
 
 /// `SOURCE:/TARGET:ro,z`, or `/TARGET` alone.
@@ -67,7 +66,7 @@ fn long(
         }
     }
     let (Some(target), kind) = (target, kind.unwrap_or_default()) else {
-        return Err(reader.input.at(item.place, "this volume has no `target`", None));
+        return Err(reader.at(item.place, "this volume has no `target`", None));
     };
     match (kind.as_str(), source) {
         ("bind" | "volume" | "", Some(source)) => {
@@ -84,7 +83,7 @@ fn long(
 }
 
 /// A volume that a scenario takes.
-fn carried(
+pub(super) fn carried(
     source: &str,
     target: &str,
     read_only: bool,

@@ -1,0 +1,254 @@
+//! One tree of all files: the first, those over it, what they include, and what services extend.
+
+use std::collections::BTreeSet;
+
+use windtunnel_scenario::Mistake;
+use windtunnel_scenario::yaml::{Key, Kind, Value};
+
+use super::merge::{merged, take};
+use super::source::Sources;
+use super::variable::replaced;
+use crate::import::input::{Input, shorten};
+use crate::import::{Options, Surroundings};
+use crate::topology::Notes;
+
+/// Files may include and services extend others so deep.
+const DEEPEST: usize = 16;
+/// The most files that are read.
+const MOST_FILES: usize = 200;
+
+/// What reads the files.
+pub(super) struct Loader<'a> {
+    pub(super) sources: Sources,
+    pub(super) notes: Notes,
+    surroundings: &'a Surroundings<'a>,
+    options: &'a Options,
+    files: usize,
+}
+
+impl<'a> Loader<'a> {
+    pub(super) fn new(surroundings: &'a Surroundings<'a>, options: &'a Options) -> Self {
+        let (sources, notes) = (Sources::default(), Notes::default());
+        Loader { sources, notes, surroundings, options, files: 0 }
+    }
+
+    /// The tree of the file and all that belongs to it.
+    pub(super) fn load(&mut self, input: &Input<'_>) -> Result<Value, Mistake> {
+        let mut root = self.sources.parse(input.name, &input.text)?;
+        for over in self.surroundings.over {
+            let input = Input::new(over)?;
+            let over = self.sources.parse(input.name, &input.text)?;
+            root = merged(root, over, "");
+        }
+        self.whole(root, "", 0)
+    }
+
+    /// A tree with what it includes, and services with what they extend; `folder` is where its file
+    /// is, from the first one's.
+    fn whole(&mut self, mut root: Value, folder: &str, depth: usize) -> Result<Value, Mistake> {
+        self.extend_services(&mut root, folder, depth)?;
+        let Some(include) = take(&mut root, "include") else { return Ok(root) };
+        let items = match include.kind {
+            Kind::List(items) => items,
+            _ => vec![include],
+        };
+        for item in items {
+            for (path, place) in self.paths(&item)? {
+                let below = self.file(&join(folder, &path), place, depth)?;
+                root = merged(below, root, "");
+            }
+        }
+        Ok(root)
+    }
+
+    /// The paths of one entry of `include`.
+    fn paths(&mut self, item: &Value) -> Result<Vec<(String, Value)>, Mistake> {
+        let listed = match &item.kind {
+            Kind::Map(entries) => {
+                for (key, _) in entries.iter().filter(|(key, _)| key.text != "path") {
+                    self.notes.lose("Keys of included files", shorten(&key.text));
+                }
+                let path = entries.iter().find(|(key, _)| key.text == "path");
+                path.map(|(_, value)| value.clone())
+            }
+            _ => Some(item.clone()),
+        };
+        let listed = match listed {
+            Some(Value { kind: Kind::List(items), .. }) => items,
+            other => other.into_iter().collect(),
+        };
+        let mut paths = Vec::new();
+        for path in listed {
+            paths.push((self.text(&path, "include")?, path));
+        }
+        Ok(paths)
+    }
+
+    /// The tree of another file; `asked` is where it is named.
+    fn file(&mut self, path: &str, asked: Value, depth: usize) -> Result<Value, Mistake> {
+        self.files += 1;
+        if depth >= DEEPEST || self.files > MOST_FILES {
+            let message = format!("`{}` is too deep: files include each other", shorten(path));
+            return Err(self.sources.at(asked.place, message, None));
+        }
+        let text = (self.surroundings.read)(path).and_then(|bytes| {
+            String::from_utf8(bytes).map_err(|_| "it is not a text in UTF-8".to_owned())
+        });
+        let text = text.map_err(|why| {
+            let message = format!("cannot read `{}`: {why}", shorten(path));
+            self.sources.at(asked.place, message, None)
+        })?;
+        let mut root = self.sources.parse(path, &text)?;
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
+        rebase(&mut root, &folder);
+        // Paths below are from the first file's folder from now on.
+        self.whole(root, &folder, depth + 1)
+    }
+
+    fn extend_services(
+        &mut self,
+        root: &mut Value,
+        folder: &str,
+        depth: usize,
+    ) -> Result<(), Mistake> {
+        let Some(Value { kind: Kind::Map(services), .. }) = entry(root, "services") else {
+            return Ok(());
+        };
+        let known = services.clone();
+        let mut changed = Vec::new();
+        for (key, value) in &known {
+            let mut seen = BTreeSet::from([key.text.clone()]);
+            changed.push((
+                key.clone(),
+                self.extended(value.clone(), &known, &mut seen, folder, depth)?,
+            ));
+        }
+        if let Some(services) = services_of(root) {
+            *services = changed;
+        }
+        Ok(())
+    }
+
+    fn extended(
+        &mut self,
+        mut service: Value,
+        known: &[(Key, Value)],
+        seen: &mut BTreeSet<String>,
+        folder: &str,
+        depth: usize,
+    ) -> Result<Value, Mistake> {
+        let Some(extends) = take(&mut service, "extends") else { return Ok(service) };
+        let (name, file) = match &extends.kind {
+            Kind::Map(_) => {
+                let mut extends = extends.clone();
+                (take(&mut extends, "service"), take(&mut extends, "file"))
+            }
+            _ => (Some(extends.clone()), None),
+        };
+        let Some(name) = name else {
+            return Err(self.sources.at(extends.place, "`extends` has no `service`", None));
+        };
+        let text = self.text(&name, "extends")?;
+        let missing = |sources: &Sources| {
+            let message = format!("no service is called `{}`", shorten(&text));
+            sources.at(name.place, message, None)
+        };
+        let find = |services: &[(Key, Value)]| {
+            services.iter().find(|(key, _)| key.text == text).map(|(_, value)| value.clone())
+        };
+        let base = match file {
+            None => {
+                if !seen.insert(text.clone()) {
+                    let message = format!("`{}` extends itself", shorten(&text));
+                    return Err(self.sources.at(name.place, message, None));
+                }
+                let base = find(known).ok_or_else(|| missing(&self.sources))?;
+                self.extended(base, known, seen, folder, depth)?
+            }
+            Some(file) => {
+                let path = join(folder, &self.text(&file, "extends")?);
+                let mut other = self.file(&path, file, depth)?;
+                let services = services_of(&mut other).map_or(&[][..], |services| services);
+                find(services).ok_or_else(|| missing(&self.sources))?
+            }
+        };
+        Ok(merged(base, service, ""))
+    }
+
+    /// A text with its variables.
+    fn text(&mut self, value: &Value, what: &str) -> Result<String, Mistake> {
+        let Kind::Text(text) = &value.kind else {
+            return Err(self.sources.at(value.place, format!("`{what}` must be a text"), None));
+        };
+        match replaced(text, &self.options.variables) {
+            Ok((text, _)) => Ok(text),
+            Err(message) => Err(self.sources.at(value.place, message, None)),
+        }
+    }
+}
+
+fn entry<'v>(value: &'v mut Value, name: &str) -> Option<&'v mut Value> {
+    let Kind::Map(entries) = &mut value.kind else { return None };
+    entries.iter_mut().find(|(key, _)| key.text == name).map(|(_, value)| value)
+}
+
+/// The services of a tree.
+fn services_of(root: &mut Value) -> Option<&mut Vec<(Key, Value)>> {
+    match &mut entry(root, "services")?.kind {
+        Kind::Map(services) => Some(services),
+        _ => None,
+    }
+}
+
+/// A path from the first file's folder.
+fn join(folder: &str, path: &str) -> String {
+    match folder.is_empty() || path.starts_with('/') {
+        true => path.to_owned(),
+        false => format!("{folder}/{path}"),
+    }
+}
+
+/// Makes paths of a file in another folder start at the first file's.
+fn rebase(root: &mut Value, folder: &str) {
+    if folder.is_empty() {
+        return;
+    }
+    let move_text = |value: &mut Value, always: bool| {
+        if let Kind::Text(text) = &mut value.kind
+            && (always || text.starts_with('.'))
+            && !text.starts_with(['/', '~', '$'])
+        {
+            *text = format!("./{}", join(folder, text));
+        }
+    };
+    for section in ["secrets", "configs"] {
+        let Some(Value { kind: Kind::Map(entries), .. }) = entry(root, section) else { continue };
+        for (_, value) in entries {
+            if let Some(file) = entry(value, "file") {
+                move_text(file, true);
+            }
+        }
+    }
+    for (_, service) in services_of(root).into_iter().flatten() {
+        if let Some(Value { kind: Kind::List(volumes), .. }) = entry(service, "volumes") {
+            for volume in volumes {
+                match entry(volume, "source") {
+                    Some(source) => move_text(source, false),
+                    None => move_text(volume, false),
+                }
+            }
+        }
+        match entry(service, "env_file") {
+            Some(Value { kind: Kind::List(files), .. }) => {
+                for file in files {
+                    match entry(file, "path") {
+                        Some(path) => move_text(path, true),
+                        None => move_text(file, true),
+                    }
+                }
+            }
+            Some(file) => move_text(file, true),
+            None => {}
+        }
+    }
+}
