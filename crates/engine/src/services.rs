@@ -15,6 +15,7 @@ mod counters;
 mod datagrams;
 mod filter;
 mod flow;
+mod ping;
 mod pins;
 mod replica;
 mod reply;
@@ -37,7 +38,9 @@ use windtunnel_wire::packet::Info;
 use crate::tunnel::{Mouth, Tunnel};
 pub(crate) use call::Whole;
 use call::{Call, CallKind, Reading};
+use choice::Turn;
 use datagrams::Datagrams;
+use ping::Pinged;
 use pins::{Key, Pins, Tick, Ticks};
 use replica::Replica;
 use rows::{Row, Rows};
@@ -57,6 +60,7 @@ pub(crate) use transparent::{Sent, Side, Taken};
 pub(crate) struct Services {
     pub(crate) filter: Filter,
     rows: Rows,
+    pinged: Pinged,
     /// By `ServiceId`.
     list: Vec<Service>,
     pins: Pins,
@@ -84,6 +88,8 @@ pub(crate) struct Services {
 struct Service {
     planned: ServicePlan,
     replicas: Vec<Replica>,
+    /// Whose turn it is, where the policy has one.
+    turn: Turn,
     counters: ServiceCounters,
 }
 
@@ -117,6 +123,8 @@ pub(crate) enum Redirection {
     None,
     /// It goes to a replica.
     To(Tunnel, Hit),
+    /// It is an echo request that the router answers.
+    Answer,
     /// Its connection is lost with its replica's node.
     Lost(ServiceId, OnLoss),
     /// It is of a connection that outlives its server, which this router keeps.
@@ -149,6 +157,7 @@ impl Services {
         let mut services = Services {
             filter: Filter::new(&addresses),
             rows: Rows::new(plan),
+            pinged: Pinged::new(plan),
             list: Vec::new(),
             pins: Pins::new(pins::CAPACITY_MAX),
             counts: PinCounts::default(),
@@ -199,6 +208,7 @@ impl Services {
                 salt: salt(plan, &service.name),
             },
             replicas: service.replicas.iter().filter_map(replica).collect(),
+            turn: Turn::default(),
             counters: ServiceCounters::default(),
         }
     }
@@ -212,6 +222,9 @@ impl Services {
         (info, frame, aim): (&Info, &[u8], Option<PortId>),
         way: &mut FindWay<'_>,
     ) -> Redirection {
+        if let Some(answered) = self.ping(router, (info, frame), way) {
+            return answered;
+        }
         let tick = Tick::of(now);
         let Some(call) = self.read(tick, info, frame) else { return Redirection::None };
         let Some((number, row)) = self.row_at(router, &call) else { return Redirection::None };
@@ -297,6 +310,9 @@ impl Services {
         (info, frame): (&Info, &[u8]),
         way: &mut FindWay<'_>,
     ) -> Redirection {
+        if let Some(answered) = self.ping(router, (info, frame), way) {
+            return answered;
+        }
         let tick = Tick::of(now);
         let call = match Reading::of(info, frame) {
             Reading::Call(call) | Reading::First(_, call) => Some(call),
@@ -360,9 +376,13 @@ impl Services {
     fn row_at(&self, router: RouterId, call: &Call) -> Option<(u16, Row)> {
         let number = self.rows.find(call.address, call.port, call.protocol)?;
         let row = *self.rows.get(number);
+        self.redirects(router, &row).then_some((number, row))
+    }
+
+    /// Whether a router is one of those that redirect for a row's service.
+    fn redirects(&self, router: RouterId, row: &Row) -> bool {
         let at = &self.list[usize::from(row.service)].planned.at;
-        let redirects = at[router.index() / 64] >> (router.index() % 64) & 1 != 0;
-        redirects.then_some((number, row))
+        at[router.index() / 64] >> (router.index() % 64) & 1 != 0
     }
 
     fn redirection(&self, router: RouterId, row: &Row, aim: Aim) -> Redirection {

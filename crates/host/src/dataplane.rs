@@ -67,7 +67,7 @@ use sampler::Sampler;
 pub(crate) use schedule::Cause;
 use schedule::Schedule;
 use senders::Senders;
-pub(crate) use services::{Redirected, RedirectionsNow};
+pub(crate) use services::{Redirected, Redirections, RedirectionsNow};
 #[cfg(test)]
 pub(crate) use tally::LateInterval;
 pub(crate) use tally::{LaneResult, LaneShares, Tally};

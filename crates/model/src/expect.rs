@@ -1,7 +1,8 @@
-//! What must hold at the end of a run: claims about programs, paths and link directions, each with
+//! What must hold at the end of a run: claims about programs, paths, link directions and services, each with
 //! bounds.
 
 mod percentile;
+mod service;
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -9,13 +10,14 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{Lane, NodeId};
+use crate::id::{Lane, NodeId, ServiceId};
 use crate::probability::Probability;
 use crate::quantity::{Bytes, Packets};
 use crate::rate::Rate;
 use crate::time::Span;
 
 pub use percentile::Percentile;
+pub use service::ServiceFact;
 
 /// Something that must hold at the end of the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,6 +70,13 @@ pub enum Claim {
         lane: Lane,
         /// What is claimed of it.
         fact: LinkFact,
+    },
+    /// A service.
+    Service {
+        /// The service.
+        service: ServiceId,
+        /// What is claimed of it.
+        fact: ServiceFact,
     },
 }
 

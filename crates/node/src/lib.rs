@@ -61,7 +61,7 @@ pub use fuzz::fuzz_one;
 pub use hosts::hosts_file;
 pub use init::hidden::{Cover, hide};
 pub use message::{
-    ECHO_PATIENCE_NS, ExitStatus, Failure, Listener, MESSAGE_BYTES_MAX, MessageError, Probe,
+    Ask, ECHO_PATIENCE_NS, ExitStatus, Failure, Listener, MESSAGE_BYTES_MAX, MessageError, Probe,
     ProcessorWindow, ProgramBounds, ProgramUse, Reply, Request, Spawn,
 };
 pub use namespaces::{EnterError, Namespaces, enter, enter_for, enter_for_files};

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use windtunnel_model::plan::Question;
 
 use crate::net_config::edit::RouteEdit;
 
@@ -105,17 +106,32 @@ pub enum Request {
     },
 }
 
-/// Where a program is to accept a connection, and what it is to answer.
+/// Where a program is to answer, and what it is asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Probe {
     /// An address of the node.
     pub address: IpAddr,
-    /// A TCP port.
+    /// Of the protocol that `what` needs.
     pub port: u16,
-    /// A path to ask for over HTTP; `None`: it is enough that a connection is accepted.
-    pub http: Option<String>,
-    /// The host that a request over HTTP names.
-    pub host: String,
+    /// What it is asked.
+    pub what: Ask,
+}
+
+/// What a program is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ask {
+    /// To accept a connection.
+    Tcp,
+    /// For a path over HTTP.
+    Http {
+        /// The path.
+        path: String,
+        /// The host that the request names.
+        host: String,
+    },
+    /// To answer a datagram.
+    Udp(Question),
 }
 
 /// What programs have that start from now on.
@@ -395,8 +411,7 @@ mod tests {
                 what: Probe {
                     address: "10.1.0.80".parse().unwrap(),
                     port: 80,
-                    http: Some("/".into()),
-                    host: "www".into(),
+                    what: Ask::Http { path: "/".into(), host: "www".into() },
                 },
                 timeout_ns: 1,
             },

@@ -34,7 +34,7 @@ mod trace;
 pub(crate) use crate::grammar::{At, Decoder, Field, Fields};
 pub(crate) use churn::{ChurnDraft, ChurnKind, TextDraft};
 pub(crate) use event::{EventDraft, EventKind, decode_now};
-pub(crate) use expect::{ExpectDraft, Subject};
+pub(crate) use expect::{ExpectDraft, ServiceExpected, Subject};
 pub(crate) use fault::{Amount, EndDraft, FlapDraft};
 pub(crate) use file::{Draft, File, decode_file};
 pub(crate) use lan::LanDraft;

@@ -187,10 +187,13 @@ Expect = TypedDict(
         "every": "Time",
         "exit": "ExitCode",
         "exited": "TimeBounds",
+        "expelled": "Count",
+        "gap": "TimeBounds",
         "lateness": "LatenessBounds",
         "link": "str",
         "log": "Log",
         "loss": "ShareBounds",
+        "lost": "Count",
         "marked": "Count",
         "node": "str",
         "of": "Of",
@@ -201,7 +204,10 @@ Expect = TypedDict(
         "ready": "TimeBounds",
         "rtt": "RttBounds",
         "runtime": "TimeBounds",
+        "service": "str",
+        "share": "Mapping[str, ShareBounds]",
         "throughput": "RateFigures",
+        "unserved": "Count",
     },
     total=False,
 )
@@ -281,9 +287,13 @@ Health = TypedDict(
     {
         "command": "Words",
         "every": "Time",
+        "expect": "str",
+        "fall": "int",
         "http": "str",
+        "rise": "int",
         "tcp": "Time",
         "timeout": "Time",
+        "udp": "str",
     },
     total=False,
 )
@@ -639,6 +649,7 @@ Service = TypedDict(
         "health": "Health",
         "on-loss": "OnLoss",
         "origin": "str",
+        "ping": "ServicePing",
         "policy": "Policy",
         "ports": "ServicePorts",
         "replicas": "Names",
@@ -739,7 +750,7 @@ Overhead = str
 PacketNumber = int
 Partition = Union[OneWay, Pairs, Sequence[Sequence[str]]]
 Placement = Literal["auto", "pack", "spread"]
-PolicyWord = Literal["nearest", "hops", "least-connections", "hash", "ordered"]
+PolicyWord = Literal["nearest", "hops", "least-connections", "hash", "ordered", "round-robin", "random"]
 Policy = Union[PolicyWord, Weighted]
 PortAllocation = Literal["preserve", "sequential", "random"]
 PortRange = str
@@ -763,6 +774,7 @@ Routing = Union[Metric, RoutingForm]
 Word = Union[bool, float, str]
 Words = Union[Sequence[Word], str]
 Run = Union[Sequence[Program], Words]
+ServicePing = Literal["replica", "router"]
 ServicePort = str
 ServicePorts = Union[Sequence[ServicePort], ServicePort]
 Sharing = Literal["rtt-aware", "equal"]
@@ -998,6 +1010,8 @@ class ServiceKeys(TypedDict, total=False):
     origin: str
     """The node whose address it is: it gets what no router redirects. Without one, that is
     unreachable."""
+    ping: ServicePing
+    """What answers an echo request to its address; default: the `origin`, or nothing."""
     policy: Policy
     """Which replica gets a new connection; default nearest."""
     tcp_idle: Time
@@ -1072,8 +1086,9 @@ class EventKeys(TypedDict, total=False):
 
 
 class ExpectKeys(TypedDict, total=False):
-    """What must hold at the end: of the programs of a `node`, of the `path` between two nodes, or
-    of one `direction` of a `link`. Everything named must hold; of a group, for each member."""
+    """What must hold at the end: of the programs of a `node`, of the `path` between two nodes, of
+    one `direction` of a `link`, or of a `service`. Everything named must hold; of a group, for
+    each member."""
 
     between: Sequence[TimeOrEnd]
     """The part of the run that is meant: two times after the run began, such as `[10s, 20s]`, or
@@ -1092,6 +1107,12 @@ class ExpectKeys(TypedDict, total=False):
     `any`."""
     exited: TimeBounds
     """When its programs have exited, after the run began."""
+    expelled: Count
+    """Bounds of how often a replica was expelled from a connection that others go on with (`fail-
+    over: transparent`); a number alone is exact."""
+    gap: TimeBounds
+    """Bounds of the longest time that the client of an expelled replica was sent nothing (`fail-
+    over: transparent`)."""
     lateness: LatenessBounds
     """Bounds of how late packets left it."""
     link: str
@@ -1101,6 +1122,8 @@ class ExpectKeys(TypedDict, total=False):
     loss: ShareBounds
     """Of a link, the share of packets that its loss took; of a path, of echo requests without
     reply."""
+    lost: Count
+    """Bounds of the number of connections that ended with their replica's node."""
     marked: Count
     """Bounds of the number of packets marked with ECN congestion experienced."""
     node: str
@@ -1122,9 +1145,15 @@ class ExpectKeys(TypedDict, total=False):
     `between`, or without one 20 before the programs start."""
     runtime: TimeBounds
     """How long the last life of its programs lasted, to the end of the run at the most."""
+    service: str
+    """The service that is meant."""
+    share: Mapping[str, ShareBounds]
+    """By replica or group of them: bounds of its share of all connections and flows that began."""
     throughput: RateFigures
     """Bounds of the rate of TCP and UDP payload that the path's first node got delivered to its
     second, repetitions included."""
+    unserved: Count
+    """Bounds of the number of packets that no replica got."""
 
 
 class ReservationKeys(TypedDict, total=False):

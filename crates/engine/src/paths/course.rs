@@ -97,8 +97,8 @@ impl Core {
         for hops in 0..=self.vertices.len() {
             let End::Router(start) = self.network.end(lane) else { break };
             match self.redirect(now, start, (info, frame, None), false) {
-                // What outlives its server is refused with this model.
-                Redirection::None | Redirection::Held(..) => {}
+                // What outlives its server is refused with this model, and routers that answer are.
+                Redirection::None | Redirection::Answer | Redirection::Held(..) => {}
                 Redirection::Lost(..) => return None,
                 Redirection::To(tunnel, _) => {
                     let Mouth::Port(end) = tunnel.end else { break };

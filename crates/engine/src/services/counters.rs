@@ -9,6 +9,9 @@ pub struct ServiceCounters {
     pub unserved: u64,
     /// Connections that were seen first in their middle, because their pin was gone or never there.
     pub picked_up: u64,
+    /// Connections that were open when their replica's node was lost.
+    #[serde(default)]
+    pub lost_connections: u64,
     /// Packets of connections whose replica is lost; they were dropped.
     pub lost: u64,
     /// Resets that clients were sent because of that.
@@ -32,6 +35,7 @@ impl ServiceCounters {
         let pairs = [
             (&mut self.unserved, other.unserved),
             (&mut self.picked_up, other.picked_up),
+            (&mut self.lost_connections, other.lost_connections),
             (&mut self.lost, other.lost),
             (&mut self.resets, other.resets),
             (&mut self.silenced, other.silenced),

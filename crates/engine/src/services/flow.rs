@@ -114,6 +114,7 @@ impl Services {
             service.counters.picked_up += u64::from(picked_up);
             self.note_plain(row);
             self.note_choice(router, key.row, replica);
+            self.list[usize::from(row.service)].turn.took(replica);
             self.pin(now, router, key, replica, call);
         }
         Aim::To(replica)
@@ -133,6 +134,7 @@ impl Services {
             position: row.position,
             passes_nodes: service.planned.encapsulation != Encapsulation::None,
             salt: service.planned.salt,
+            turn: service.turn,
             call,
         };
         question.choose(&service.replicas, way)

@@ -53,6 +53,7 @@ fn plan() -> Plan {
         fail_over: FailOver::New,
         on_loss: OnLoss::Reset,
         encapsulation: Encapsulation::Clamp,
+        ping: None,
         tcp_idle: Planned::TCP_IDLE,
         udp_idle: Planned::UDP_IDLE,
     };
@@ -185,6 +186,8 @@ fn at_most_4096_clients_are_reset_at_once() {
     let broken =
         bench.services.update(Time::ZERO, &ServiceChange { service: ServiceId(0), update });
     assert_eq!(broken.len(), 4096);
+    // The one that was opening was no connection yet.
+    assert_eq!(bench.counters().lost_connections, 5000);
     assert_eq!((broken[0].client.port(), broken[0].acknowledged), (1, 1));
     let lost = Redirection::Lost(ServiceId(0), OnLoss::Reset);
     assert_eq!(bench.send(seconds(2), &tcp(5000, tcp::ACK)), lost, "the others with their next");

@@ -7,7 +7,7 @@ use windtunnel_model::plan::{OnLoss, ServiceChange, ServicePort, ServiceUpdate};
 use windtunnel_model::{NodeId, RouterId, ServiceId, Time};
 
 use super::call::unmapped;
-use super::pins::State;
+use super::pins::{Pin, State};
 use super::replica::Replica;
 use super::{Service, Services};
 
@@ -44,6 +44,9 @@ impl Services {
         self.lost_replicas += usize::from(is_lost);
         self.lost_replicas -= usize::from(was_lost);
         if is_lost && !was_lost {
+            let open = self.open_to(id, number).count();
+            let counters = &mut self.list[id.index()].counters;
+            counters.lost_connections += u64::try_from(open).unwrap_or(u64::MAX);
             self.lose(now, id, node);
         }
         let service = &self.list[id.index()];
@@ -75,14 +78,19 @@ impl Services {
         }
     }
 
-    fn break_off(&self, id: ServiceId, replica: usize) -> Vec<Broken> {
-        let of_replica = self.pins.iter().filter(|pin| {
+    /// The connections to a replica that are open: of what is opening nothing has been acknowledged,
+    /// and what closes ends by itself.
+    fn open_to(&self, id: ServiceId, replica: usize) -> impl Iterator<Item = &Pin> {
+        self.pins.iter().filter(move |pin| {
             let row = self.rows.get(pin.key().row);
-            usize::from(row.service) == id.index() && usize::from(pin.replica) == replica
-        });
-        // Of what is opening nothing has been acknowledged, and what closes ends by itself.
-        let open = of_replica.filter(|pin| pin.state == State::Open);
-        let broken = open.map(|pin| {
+            let of_replica =
+                usize::from(row.service) == id.index() && usize::from(pin.replica) == replica;
+            of_replica && pin.state == State::Open
+        })
+    }
+
+    fn break_off(&self, id: ServiceId, replica: usize) -> Vec<Broken> {
+        let broken = self.open_to(id, replica).map(|pin| {
             let key = pin.key();
             let row = self.rows.get(key.row);
             Broken {

@@ -7,6 +7,7 @@ mod laws;
 mod loss;
 mod mtu;
 mod nodes;
+mod ping;
 mod records;
 mod redirect;
 

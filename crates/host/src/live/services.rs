@@ -29,6 +29,7 @@ use super::context::Context;
 use super::network::Seen;
 use super::punctuality::Happened;
 use super::state::Live;
+use crate::dataplane::Redirections;
 use crate::part::news::News;
 pub(crate) use ended::ServicesEnded;
 pub(in crate::live) use health::PROBE_FIRST;
@@ -50,6 +51,8 @@ pub(super) struct Services {
     logged: u64,
     /// How replicas were looked at, once that has ended.
     watched: Option<ReplicasWatched>,
+    /// What redirectors had done when the run ended.
+    redirected: Redirections,
 }
 
 /// What looks at nodes, and what it finds.
@@ -64,8 +67,17 @@ impl Services {
     pub(super) fn new(plan: &Arc<Plan>, watch: Option<Watch>) -> Self {
         let states = plan.services.iter().map(ServiceState::new).collect();
         let (losses, unwatched) = (BTreeMap::new(), Vec::new());
-        let (plan, probes) = (Arc::clone(plan), Probes::new());
-        Services { states, plan, watch, probes, losses, unwatched, logged: 0, watched: None }
+        Services {
+            states,
+            plan: Arc::clone(plan),
+            watch,
+            probes: Probes::new(),
+            losses,
+            unwatched,
+            logged: 0,
+            watched: None,
+            redirected: Redirections::default(),
+        }
     }
 
     pub(super) fn states(&self) -> &[ServiceState] {
@@ -115,7 +127,12 @@ impl Services {
 
     pub(super) fn finish(mut self) -> ServicesEnded {
         self.end();
-        ServicesEnded { states: self.states, watched: self.watched, doubts: self.unwatched }
+        ServicesEnded {
+            states: self.states,
+            watched: self.watched,
+            doubts: self.unwatched,
+            redirected: self.redirected,
+        }
     }
 
     /// What a sighting means.
@@ -168,6 +185,14 @@ impl Services {
 }
 
 impl Live {
+    /// The run is over: what redirectors have done until now is what they did in it.
+    pub(super) fn end_services(&mut self) {
+        if !self.cx.plan.services.is_empty() {
+            self.services.redirected = self.network.redirections(None).all;
+        }
+        self.services.end();
+    }
+
     /// Handles what has been seen of replicas.
     pub(super) fn handle_findings(&mut self) {
         while let Some(finding) =
@@ -277,6 +302,11 @@ impl Live {
 
     /// Only a change of health is news.
     fn take_outcome(&mut self, outcome: Outcome) {
+        let health = self.cx.plan.services.get(outcome.service.index());
+        let Some(health) = health.and_then(|service| service.health.as_ref()) else { return };
+        if !self.services.probes.is_enough(&outcome, health) {
+            return;
+        }
         let Outcome { service, node, failure } = outcome;
         let Some(state) = self.services.states.get_mut(service.index()) else { return };
         let healthy = failure.is_none();

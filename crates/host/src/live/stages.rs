@@ -125,7 +125,7 @@ impl Live {
         let reason = ending.reason();
         self.cx.journal.notice(&Notice::Stopping { reason: &reason });
         self.cx.journal.log(None, EventKind::RunEnded { reason });
-        self.services.end();
+        self.end_services();
         self.ask_disciplines();
         self.programs.stop(&self.cx);
         self.end_measurements();

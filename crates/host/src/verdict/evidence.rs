@@ -5,7 +5,7 @@ use windtunnel_model::{Plan, Span, Time};
 use windtunnel_sys::limits::{self, Processors};
 use windtunnel_trace::report::Records;
 
-use crate::dataplane::Tally;
+use crate::dataplane::{Redirections, Tally};
 use crate::devices::DeviceDrops;
 use crate::echo::{EchoResults, Probe};
 use crate::ending::Ending;
@@ -113,6 +113,13 @@ impl Lost {
 }
 
 impl Evidence<'_> {
+    /// What redirectors did until the run ended; where that was not asked, in all the time that the
+    /// packet loop ran.
+    pub(crate) fn redirections(&self) -> &Redirections {
+        let until_end = &self.services.redirected;
+        if until_end.services.is_empty() { &self.tally.services } else { until_end }
+    }
+
     /// Time that the hypervisor took from the machine's processors.
     pub(crate) fn stolen(&self) -> Span {
         span_of(self.processors.stolen)

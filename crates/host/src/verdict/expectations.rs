@@ -4,6 +4,7 @@ mod link;
 mod outcome;
 mod path;
 mod program;
+mod service;
 
 use windtunnel_model::Span;
 use windtunnel_model::expect::{Claim, Expectation as Asked};
@@ -26,6 +27,7 @@ fn check_one(evidence: &Evidence<'_>, index: usize, asked: &Asked) -> Expectatio
         Claim::Program { nodes, fact } => program::check(evidence, index, nodes, fact),
         Claim::Path { from, to, fact, .. } => path::check(evidence, asked, (*from, *to), fact),
         Claim::Link { lane, fact } => link::check(evidence, window, *lane, fact),
+        Claim::Service { service, fact } => service::check(evidence, *service, fact),
     };
     if let Some(window) = window {
         found.about.push_str(&format!(", {window}"));

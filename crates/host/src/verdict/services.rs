@@ -36,7 +36,7 @@ pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<Doubt> {
             rounded(bound)
         )));
     }
-    let refused = evidence.tally.services.services.iter().map(|it| it.counters.refused);
+    let refused = evidence.redirections().services.iter().map(|it| it.counters.refused);
     let refused = refused.fold(0, u64::saturating_add);
     if refused > 0 {
         doubts.push(Doubt::other(format!("{refused} changes of services were not possible")));
@@ -109,7 +109,7 @@ pub(super) fn report(evidence: &Evidence<'_>) -> Vec<ServiceReport> {
     let none = Redirected::default();
     let services = evidence.plan.services.iter().zip(&evidence.services.states);
     let reports = services.enumerate().map(|(position, (service, state))| {
-        let redirected = evidence.tally.services.services.get(position).unwrap_or(&none);
+        let redirected = evidence.redirections().services.get(position).unwrap_or(&none);
         of_service(evidence, service, state, redirected)
     });
     reports.collect()
@@ -132,6 +132,7 @@ fn of_service(
         replicas: replicas.map(|it| of_replica(evidence, it, redirected)).collect(),
         unserved_packets: counters.unserved,
         picked_up: counters.picked_up,
+        lost_connections: counters.lost_connections,
         lost_packets: counters.lost,
         resets: counters.resets,
         silenced_packets: counters.silenced,

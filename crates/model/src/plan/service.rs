@@ -47,6 +47,9 @@ pub struct Service {
     pub on_loss: OnLoss,
     /// How packets get from the router to the replica.
     pub encapsulation: Encapsulation,
+    /// What answers an echo request to its addresses; `None`: the origin, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ping: Option<Ping>,
     /// A TCP connection without a packet for so long is forgotten.
     pub tcp_idle: Span,
     /// A UDP flow without a packet for so long is forgotten.
@@ -80,6 +83,10 @@ pub enum Policy {
     Hash,
     /// The first.
     Ordered,
+    /// Each in its turn, in the order of the file.
+    RoundRobin,
+    /// By a random draw for each flow, all alike.
+    Random,
 }
 
 /// A probe, beside what is seen of a replica's sockets.
@@ -91,6 +98,10 @@ pub struct Health {
     pub every: Span,
     /// A probe that takes longer has failed.
     pub timeout: Span,
+    /// After so many successes one after the other an unhealthy replica is healthy again.
+    pub rise: u32,
+    /// After so many failures one after the other a healthy one is unhealthy.
+    pub fall: u32,
 }
 
 /// What a probe does.
@@ -103,6 +114,17 @@ pub enum Probe {
     Http(String),
     /// Runs this command in the replica's node: an exit with 0 is healthy.
     Command(Vec<String>),
+    /// Sends a datagram to the service's first UDP port: an answer is healthy.
+    Udp(Question),
+}
+
+/// A datagram of a probe, and its answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Question {
+    /// What is sent.
+    pub send: Vec<u8>,
+    /// What the answer must contain; nothing: any answer will do.
+    pub expect: Vec<u8>,
 }
 
 /// What becomes of established connections whose replica is lost.
@@ -127,6 +149,17 @@ pub enum OnLoss {
     Reset,
 }
 
+/// What answers an echo request to a service's address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ping {
+    /// The nearest replica with a program that listens on a port of the service, whatever the
+    /// policy.
+    Replica,
+    /// The first router on the way that redirects, itself.
+    Router,
+}
+
 /// How packets get from the router that redirects to the replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
@@ -140,6 +173,16 @@ pub enum Encapsulation {
     Fragment,
     /// By the route alone; packets keep their size.
     None,
+}
+
+impl Health {
+    /// The most probes one after the other that a change may need.
+    pub const STREAK_MAX: u32 = 100;
+}
+
+impl Question {
+    /// The most bytes of either: what a datagram over Ethernet has (1500 less 28).
+    pub const BYTES_MAX: usize = 1472;
 }
 
 impl Service {
@@ -160,6 +203,7 @@ impl Service {
             fail_over: FailOver::default(),
             on_loss: OnLoss::default(),
             encapsulation: Encapsulation::default(),
+            ping: None,
             tcp_idle: Service::TCP_IDLE,
             udp_idle: Service::UDP_IDLE,
         }
@@ -244,6 +288,8 @@ impl Policy {
             Policy::LeastConnections => "least-connections",
             Policy::Hash => "hash",
             Policy::Ordered => "ordered",
+            Policy::RoundRobin => "round-robin",
+            Policy::Random => "random",
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use alloc::borrow::ToOwned;
 
-use crate::expect::{Claim, DROP_CAUSES, ExitWanted, Expectation, LinkFact, ProgramFact};
+use crate::expect::{
+    Claim, DROP_CAUSES, ExitWanted, Expectation, LinkFact, ProgramFact, ServiceFact,
+};
 use crate::plan::Plan;
 use crate::time::Span;
 
@@ -21,6 +23,13 @@ pub(super) fn validate(plan: &Plan, wanted: &Expectation) -> Result<(), Invalid>
                 && every.is_none_or(|every| every >= EVERY_MIN)
         }
         Claim::Link { lane, fact } => plan.has_lane(*lane) && is_cause(fact),
+        Claim::Service { service, fact } => {
+            let known = match fact {
+                ServiceFact::Share(nodes, _) => nodes.iter().all(|node| plan.has_node(*node)),
+                _ => true,
+            };
+            known && service.index() < plan.services.len()
+        }
     };
     ensure(window && claim, || "an expectation is about what the run does not have".to_owned())
 }

@@ -8,8 +8,8 @@ use core::net::IpAddr;
 use crate::id::NodeId;
 use crate::name;
 use crate::plan::{
-    Encapsulation, Health, Plan, Probe, Service, ServiceChange, ServicePort, ServiceUpdate,
-    Transport,
+    Encapsulation, Health, Plan, Probe, Question, Service, ServiceChange, ServicePort,
+    ServiceUpdate, Transport,
 };
 use crate::time::Span;
 
@@ -104,11 +104,19 @@ fn weight(weight: u32) -> Result<(), Invalid> {
 fn probe(service: &Service, health: &Health) -> Result<(), Invalid> {
     let in_time = !health.every.is_zero() && !health.timeout.is_zero();
     ensure(in_time, || "its replicas are probed in no time".to_owned())?;
+    let counts = [health.rise, health.fall];
+    ensure(counts.iter().all(|count| (1..=Health::STREAK_MAX).contains(count)), || {
+        "its replicas change after no probe, or after too many".to_owned()
+    })?;
     let has_tcp = service.ports.iter().any(|port| port.transport == Transport::Tcp);
     let is_text = |text: &str| !text.contains(char::is_control);
     let fits = match &health.probe {
         Probe::Tcp => has_tcp,
         Probe::Http(path) => has_tcp && path.starts_with('/') && is_text(path),
+        Probe::Udp(Question { send, expect }) => {
+            let has_udp = service.ports.iter().any(|port| port.transport == Transport::Udp);
+            has_udp && [send, expect].iter().all(|bytes| bytes.len() <= Question::BYTES_MAX)
+        }
         Probe::Command(words) => {
             words.first().is_some_and(|word| !word.is_empty())
                 && words.iter().all(|word| !word.contains('\0'))

@@ -1,15 +1,16 @@
-//! Probes of the node's own programs, from inside of the node: whether they accept connections, and
-//! what they answer over HTTP. Each has a thread, which ends with its time.
+//! Probes of the node's own programs, from inside of the node: whether they accept connections, what
+//! they answer over HTTP, and whether they answer a datagram. Each has a thread, which ends with its time.
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
+use windtunnel_model::plan::Question;
 use windtunnel_sys::poll::Event;
 
-use crate::message::{Probe, Reply};
+use crate::message::{Ask, Probe, Reply};
 
 /// Probes that are under way.
 pub(super) struct Probes {
@@ -75,10 +76,13 @@ fn look(probe: &Probe, timeout: Duration) -> Result<(), String> {
         if left.is_zero() { Err(too_long()) } else { Ok(left) }
     };
     let address = SocketAddr::new(probe.address, probe.port);
+    if let Ask::Udp(question) = &probe.what {
+        return answer(address, question, left, reason);
+    }
     let mut stream = TcpStream::connect_timeout(&address, left()?).map_err(reason)?;
-    let Some(path) = &probe.http else { return Ok(()) };
+    let Ask::Http { path, host } = &probe.what else { return Ok(()) };
     stream.set_write_timeout(Some(left()?)).map_err(reason)?;
-    stream.write_all(request(path, &probe.host).as_bytes()).map_err(reason)?;
+    stream.write_all(request(path, host).as_bytes()).map_err(reason)?;
     let mut line = Vec::new();
     while !line.contains(&b'\n') && line.len() < LINE_BYTES_MAX {
         stream.set_read_timeout(Some(left()?)).map_err(reason)?;
@@ -92,6 +96,44 @@ fn look(probe: &Probe, timeout: Duration) -> Result<(), String> {
         Some(status) if status < 400 => Ok(()),
         Some(status) => Err(format!("status {status}")),
         None => Err("no answer of HTTP".to_owned()),
+    }
+}
+
+/// Asks for an answer to a datagram. What does not have what is expected is an answer to something
+/// else, and the right one may still come.
+fn answer(
+    address: SocketAddr,
+    question: &Question,
+    left: impl Fn() -> Result<Duration, String>,
+    reason: impl Fn(io::Error) -> String,
+) -> Result<(), String> {
+    let own: IpAddr = match address {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind((own, 0)).map_err(&reason)?;
+    // So that only this address is heard, and an ICMP error is.
+    socket.connect(address).map_err(&reason)?;
+    socket.send(&question.send).map_err(&reason)?;
+    let expect = &question.expect;
+    let has = |all: &[u8]| {
+        expect.is_empty() || all.windows(expect.len()).any(|part| part == expect.as_slice())
+    };
+    let mut others = 0;
+    let mut datagram = vec![0; DATAGRAM_BYTES_MAX];
+    loop {
+        let patience = left().map_err(|late| match others {
+            0 => late,
+            _ => format!("{others} answers without what is expected"),
+        })?;
+        socket.set_read_timeout(Some(patience)).map_err(&reason)?;
+        match socket.recv(&mut datagram) {
+            Ok(length) if has(&datagram[..length]) => return Ok(()),
+            Ok(_) => others += 1,
+            // The next turn says that the time is over.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(reason(error)),
+        }
     }
 }
 
@@ -114,6 +156,8 @@ fn status(line: &[u8]) -> Option<u16> {
 const UNDER_WAY_MAX: usize = 256;
 /// They do little.
 const STACK_BYTES: usize = 128 << 10;
+/// Of UDP (RFC 768).
+const DATAGRAM_BYTES_MAX: usize = 1 << 16;
 /// More of a status line is not read.
 const LINE_BYTES_MAX: usize = 4096;
 
@@ -126,8 +170,9 @@ mod tests {
 
     fn probe(listener: &TcpListener, http: Option<&str>) -> Probe {
         let address = listener.local_addr().unwrap();
-        let (http, host) = (http.map(str::to_owned), "www".to_owned());
-        Probe { address: address.ip(), port: address.port(), http, host }
+        let what = http
+            .map_or(Ask::Tcp, |path| Ask::Http { path: path.to_owned(), host: "www".to_owned() });
+        Probe { address: address.ip(), port: address.port(), what }
     }
 
     fn server() -> TcpListener {
@@ -177,6 +222,47 @@ mod tests {
         let timeout = Duration::from_millis(30);
         let late = look(&probe(&listener, Some("/")), timeout).unwrap_err();
         assert_eq!(late, "it took longer than 30 ms");
+    }
+
+    /// What is seen of a server that answers a datagram with these, one after the other.
+    fn answered(answers: &'static [&'static str], timeout: Duration) -> Result<(), String> {
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = server.local_addr().unwrap();
+        let question = Question { send: b"ping".to_vec(), expect: b"pong".to_vec() };
+        let (ip, port) = (address.ip(), address.port());
+        let probe = Probe { address: ip, port, what: Ask::Udp(question) };
+        let serving = std::thread::spawn(move || {
+            let mut asked = [0; 16];
+            let (length, from) = server.recv_from(&mut asked).unwrap();
+            assert_eq!(&asked[..length], b"ping");
+            for answer in answers {
+                server.send_to(answer.as_bytes(), from).unwrap();
+            }
+            server
+        });
+        let seen = look(&probe, timeout);
+        serving.join().unwrap();
+        seen
+    }
+
+    #[test]
+    fn a_datagram_is_answered_when_an_answer_has_what_is_expected() {
+        assert_eq!(answered(&["a pong!"], SECONDS), Ok(()));
+        assert_eq!(answered(&["late of before", "pong"], SECONDS), Ok(()));
+        let short = Duration::from_millis(200);
+        let other = answered(&["pang"], short).unwrap_err();
+        assert_eq!(other, "1 answers without what is expected");
+        let silent = answered(&[], Duration::from_millis(30)).unwrap_err();
+        assert_eq!(silent, "it took longer than 30 ms");
+    }
+
+    #[test]
+    fn a_port_without_a_socket_is_refused_at_once() {
+        let address = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let question = Question { send: Vec::new(), expect: Vec::new() };
+        let (ip, port) = (address.ip(), address.port());
+        let refused = look(&Probe { address: ip, port, what: Ask::Udp(question) }, SECONDS);
+        assert!(refused.unwrap_err().contains("refused"));
     }
 
     #[test]

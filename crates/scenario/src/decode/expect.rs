@@ -4,6 +4,7 @@ mod bounds;
 mod drops;
 mod figure;
 mod program;
+mod service;
 
 use serde_json::{Value as Json, json};
 use windtunnel_model::Span;
@@ -19,6 +20,8 @@ use bounds::{Count, ShareBounds, TimeBounds};
 use drops::Drops;
 use figure::{Lateness, QueueFigures, RateFact, RateFigures, RttFigures};
 use program::{ExitCode, Log, Members, read_of_node};
+pub(crate) use service::ServiceExpected;
+use service::{ServiceFacts, read_of_service};
 
 /// An expectation as the file has it; each of its facts becomes one of the plan.
 #[derive(Debug)]
@@ -34,11 +37,12 @@ pub(crate) enum Subject {
     Node { node: At<String>, any: bool, facts: Vec<ProgramFact> },
     Path { ends: [At<String>; 2], every: Option<At<Span>>, facts: Vec<PathFact> },
     Link { link: At<String>, direction: At<String>, facts: Vec<LinkFact> },
+    Service { service: At<String>, expected: ServiceExpected },
 }
 
 map! {
-    /// What must hold at the end: of the programs of a `node`, of the `path` between two nodes, or
-    /// of one `direction` of a `link`. Everything named must hold; of a group, for each member.
+    /// What must hold at the end: of the programs of a `node`, of the `path` between two nodes, of
+    /// one `direction` of a `link`, or of a `service`. Everything named must hold; of a group, for each member.
     Expect, ExpectDraft, by read_expectation {
         /// The node or group whose programs are meant.
         "node" NODE: Name,
@@ -77,6 +81,9 @@ map! {
         "marked" MARKED: Count,
         /// Bounds of how late packets left it.
         "lateness" LATENESS: Lateness,
+        /// The service that is meant.
+        "service" SERVICE: Name,
+        ..ServiceFacts,
         /// The part of the run that is meant: two times after the run began, such as `[10s, 20s]`,
         /// or `[10s, end]`; default: all of it.
         "between" BETWEEN: Between,
@@ -105,7 +112,7 @@ impl Item for Expect {
 }
 
 /// What an expectation may be of: what can be expected of it, and the other keys that go with it.
-const SUBJECTS: [(&str, &[&str], &[&str]); 3] = [
+const SUBJECTS: [(&str, &[&str], &[&str]); 4] = [
     ("node", &["exit", "exited", "ready", "runtime", "log"], &["of", "between"]),
     ("path", &["rtt", "loss", "throughput"], &["every", "between"]),
     (
@@ -113,6 +120,7 @@ const SUBJECTS: [(&str, &[&str], &[&str]); 3] = [
         &["rate", "loss", "drops", "queue", "offered", "delivered", "marked", "lateness"],
         &["direction", "between"],
     ),
+    ("service", &["expelled", "lost", "unserved", "share", "gap"], &[]),
 ];
 
 fn read_expectation(from: &mut Decoder<'_>, field: Field<'_>) -> Option<ExpectDraft> {
@@ -125,6 +133,7 @@ fn read_expectation(from: &mut Decoder<'_>, field: Field<'_>) -> Option<ExpectDr
     let subject = match subject {
         "node" => read_of_node(from, &fields),
         "path" => read_of_path(from, &fields, window.as_ref()),
+        "service" => read_of_service(from, &fields),
         _ => read_of_link(from, &fields, window.is_some()),
     };
     Some(ExpectDraft { place: fields.place, window, subject: subject? })
@@ -135,7 +144,7 @@ fn find_subject(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<&'static 
     let Some((subject, facts, with)) = SUBJECTS.iter().find(|(key, ..)| fields.has(*key)) else {
         if !fields.unknown {
             let message = "this expectation says not of what";
-            let hint = "it needs `node`, `path` or `link`, and what is expected of it";
+            let hint = "it needs `node`, `path`, `link` or `service`, and what is expected of it";
             from.mistake_with_hint(fields.place, message, hint);
         }
         return None;

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use serde_json::{Value as Json, json};
 use windtunnel_model::Span;
 use windtunnel_model::plan::{
-    Encapsulation, FailOver, Health, OnLoss, Policy, Service as Model, ServicePort,
+    Encapsulation, FailOver, Health, OnLoss, Ping, Policy, Service as Model, ServicePort,
 };
 
 use super::{At, Decoder, Field};
@@ -37,6 +37,7 @@ pub(crate) struct ServiceDraft {
     pub(crate) fail_over: Option<At<FailOver>>,
     pub(crate) on_loss: Option<OnLoss>,
     pub(crate) encapsulation: Encapsulation,
+    pub(crate) ping: Option<At<Ping>>,
     pub(crate) tcp_idle: Span,
     pub(crate) udp_idle: Span,
 }
@@ -80,6 +81,8 @@ map! {
         "on-loss" ON_LOSS: OnLossWord,
         /// How packets get to the replica; default clamp.
         "encapsulation" ENCAPSULATION: EncapsulationWord,
+        /// What answers an echo request to its address; default: the `origin`, or nothing.
+        "ping" PING: PingWord,
         /// A TCP connection without a packet for so long is forgotten, and may be redirected to
         /// another replica; default 2h4min (RFC 5382).
         "tcp-idle" TCP_IDLE: Idle,
@@ -101,6 +104,10 @@ words! {
         "hash" => Policy::Hash,
         /// The first that is there.
         "ordered" => Policy::Ordered,
+        /// Each in its turn, in the order of the file.
+        "round-robin" => Policy::RoundRobin,
+        /// By a random draw for each connection, by the seed; all alike.
+        "random" => Policy::Random,
     }
 }
 
@@ -146,6 +153,16 @@ words! {
     }
 }
 
+words! {
+    /// What answers an echo request to the address of a service.
+    PingWord as "ServicePing"; Ping {
+        /// The nearest replica in which a program listens, whatever the policy.
+        "replica" => Ping::Replica,
+        /// The first router on the way that redirects.
+        "router" => Ping::Router,
+    }
+}
+
 /// A map of services by name.
 pub(super) struct Services;
 
@@ -180,6 +197,7 @@ fn read_service(from: &mut Decoder<'_>, field: Field<'_>) -> Option<ServiceDraft
         fail_over: from.read_at(&fields, Service::FAIL_OVER),
         on_loss: from.read(&fields, Service::ON_LOSS)?,
         encapsulation: from.read_or(&fields, Service::ENCAPSULATION, Encapsulation::Clamp)?,
+        ping: from.read_at(&fields, Service::PING),
         tcp_idle: from.read_or(&fields, Service::TCP_IDLE, Model::TCP_IDLE)?,
         udp_idle: from.read_or(&fields, Service::UDP_IDLE, Model::UDP_IDLE)?,
     };

@@ -29,6 +29,9 @@ pub(super) fn resolve(
             Subject::Link { link, direction, facts } => {
                 links(found, directory, plan, (link, direction), facts)
             }
+            Subject::Service { service, expected } => {
+                super::service::expect(found, (draft, directory, plan), service, expected)
+            }
         };
         let line = expectation.place.line;
         let claims = claims.unwrap_or_default();

@@ -1,11 +1,12 @@
 //! Services: their names worked out, and what events do with them.
 
 mod check;
+mod expect;
 mod transparent;
 
 use windtunnel_model::plan::{
-    Action, FailOver, Health, Plan, Policy, Probe, Replica, Service, ServiceChange, ServiceUpdate,
-    Transport,
+    Action, FailOver, Health, NetworkModel, Ping, Plan, Policy, Probe, Replica, Service,
+    ServiceChange, ServiceUpdate, Transport,
 };
 use windtunnel_model::{NodeId, RouterId, ServiceId};
 
@@ -16,6 +17,7 @@ use crate::error::Diagnostics;
 use crate::text::shorten;
 
 pub(super) use check::check;
+pub(super) use expect::expect;
 
 /// The services of the file, with all but the addresses that are not given.
 pub(super) fn resolve(
@@ -30,8 +32,21 @@ pub(super) fn resolve(
     for (draft, service) in whole.services.iter().zip(&mut plan.services) {
         if let Some(policy) = &draft.policy {
             weigh(found, directory, &policy.value.weights, service, &plan.nodes);
+            let is_weighted = service.policy == Policy::Weighted;
+            if is_weighted && service.replicas.iter().all(|replica| replica.weight == 0) {
+                let message = format!("policy: all replicas of `{}` weigh 0", service.name);
+                let hint = "none would get anything: give one of them a weight of 1 or more";
+                found.mistake_with_hint(policy.place, message, hint);
+            }
         }
         transparent::check(found, whole, draft, service);
+        if let Some(At { value: Ping::Router, place }) = draft.ping
+            && whole.model.settled != NetworkModel::Hops
+        {
+            let hint = "use `ping: replica`, or the model of hops on one machine";
+            let message = "ping: with this network model no router answers for a service";
+            found.mistake_with_hint(place, message, hint);
+        }
     }
     if draft.machines.several {
         let policies = draft.services.iter().filter_map(|service| service.policy.as_ref());
@@ -61,10 +76,11 @@ fn service(
         v6 = Some(address);
     }
     if let Some(At { value: health, place }) = &draft.health
-        && needs_tcp(health)
-        && draft.ports.iter().all(|port| port.value.transport != Transport::Tcp)
+        && let Some(needed) = needed(health)
+        && draft.ports.iter().all(|port| port.value.transport != needed)
     {
-        found.mistake(*place, "health: this service has no TCP port to probe");
+        let name = needed.name().to_ascii_uppercase();
+        found.mistake(*place, format!("health: this service has no {name} port to probe"));
     }
     Service {
         name: draft.name.value.clone(),
@@ -79,13 +95,19 @@ fn service(
         fail_over: draft.fail_over.as_ref().map_or(FailOver::New, |it| it.value),
         on_loss: draft.on_loss.unwrap_or_default(),
         encapsulation: draft.encapsulation,
+        ping: draft.ping.as_ref().map(|ping| ping.value),
         tcp_idle: draft.tcp_idle,
         udp_idle: draft.udp_idle,
     }
 }
 
-fn needs_tcp(health: &Health) -> bool {
-    matches!(health.probe, Probe::Tcp | Probe::Http(_))
+/// Of which protocol a port is probed.
+fn needed(health: &Health) -> Option<Transport> {
+    match health.probe {
+        Probe::Tcp | Probe::Http(_) => Some(Transport::Tcp),
+        Probe::Udp(_) => Some(Transport::Udp),
+        Probe::Command(_) => None,
+    }
 }
 
 fn replicas(found: &mut Diagnostics, draft: &ServiceDraft, directory: &Directory) -> Vec<Replica> {

@@ -2,9 +2,10 @@
 
 use std::net::IpAddr;
 
+use windtunnel_model::expect::{Bounds, Claim, ServiceFact};
 use windtunnel_model::plan::{
-    Action, Encapsulation, FailOver, Health, OnLoss, Policy, Probe, Service, ServiceChange,
-    ServiceUpdate, Transport,
+    Action, Encapsulation, FailOver, Health, OnLoss, Policy, Probe, Question, Service,
+    ServiceChange, ServiceUpdate, Transport,
 };
 use windtunnel_model::{NodeId, Plan, RouterId, ServiceId, Span};
 
@@ -102,6 +103,8 @@ fn everything_that_is_said_is_in_the_plan() {
         probe: Probe::Http("/up".to_owned()),
         every: Span::from_secs(2),
         timeout: Span::from_millis(500),
+        rise: 1,
+        fall: 1,
     };
     assert_eq!(service.health, Some(health));
     assert_eq!((service.on_loss, service.encapsulation), (OnLoss::Reset, Encapsulation::None));
@@ -115,10 +118,17 @@ fn a_probe_has_a_period_and_a_time_in_which_it_must_end() {
         only(&services).health.unwrap()
     };
     let second = Span::from_secs(1);
-    let tcp = Health { probe: Probe::Tcp, every: Span::from_millis(200), timeout: second };
+    let tcp = Health {
+        probe: Probe::Tcp,
+        every: Span::from_millis(200),
+        timeout: second,
+        rise: 1,
+        fall: 1,
+    };
     assert_eq!(health("{tcp: 200ms}"), tcp);
     let words = ["curl", "-f", "localhost"].map(str::to_owned).to_vec();
-    let command = Health { probe: Probe::Command(words), every: second, timeout: second };
+    let command =
+        Health { probe: Probe::Command(words), every: second, timeout: second, rise: 1, fall: 1 };
     assert_eq!(health("{command: curl -f localhost}"), command);
 }
 
@@ -186,4 +196,40 @@ fn a_plan_from_elsewhere_whose_services_contradict_themselves_is_refused() {
     let mut plan = good.clone();
     plan.services[1] = Service { name: "dns".to_owned(), ..plan.services[0].clone() };
     assert_eq!(plan.validate().unwrap_err().to_string(), "service `dns` has what another one has");
+}
+
+#[test]
+fn a_probe_of_datagrams_has_its_bytes_and_counts() {
+    let health = "health: {udp: 'hex:00 0aff', expect: ok, every: 2s, rise: 2, fall: 3}";
+    let service = only(&format!("{{www: {{ports: 53/udp, replicas: s, {health}}}}}"));
+    let probe = Probe::Udp(Question { send: vec![0, 10, 255], expect: b"ok".to_vec() });
+    let (every, timeout) = (Span::from_secs(2), Span::from_secs(1));
+    assert_eq!(service.health, Some(Health { probe, every, timeout, rise: 2, fall: 3 }));
+    let service = only("{www: {ports: 80/tcp, replicas: s, health: {tcp: 1s}, policy: random}}");
+    let health = service.health.unwrap();
+    assert_eq!((health.rise, health.fall, service.policy), (1, 1, Policy::Random));
+}
+
+#[test]
+fn each_fact_of_a_service_is_an_expectation_of_its_own() {
+    let plan = plan(&format!(
+        "{NETWORK}services: {{www: {{ports: 80/tcp, replicas: s}}}}\n\
+         expect: [{{service: www, lost: 0, share: {{s: {{min: 100%}}, s-2: {{max: 60%}}}}}}]\n"
+    ));
+    assert_eq!(plan.validate(), Ok(()));
+    let service = ServiceId(0);
+    let claims: Vec<&Claim> = plan.expectations.iter().map(|asked| &asked.claim).collect();
+    let exactly = Bounds { min: Some(0), max: Some(0) };
+    let bounds = |min: Option<&str>, max: Option<&str>| Bounds {
+        min: min.map(|text| text.parse().unwrap()),
+        max: max.map(|text| text.parse().unwrap()),
+    };
+    let both = vec![NodeId(1), NodeId(2)];
+    let wanted = [
+        ServiceFact::Lost(exactly),
+        ServiceFact::Share(both, bounds(Some("100%"), None)),
+        ServiceFact::Share(vec![NodeId(2)], bounds(None, Some("60%"))),
+    ];
+    let wanted = wanted.map(|fact| Claim::Service { service, fact });
+    assert_eq!(claims, wanted.iter().collect::<Vec<_>>());
 }

@@ -100,7 +100,7 @@ fn chosen(
     services: &Map,
     options: &Options,
     notes: &mut Notes,
-) -> Result<(Vec<(Key, Value)>, BTreeSet<String>), Mistake> {
+) -> Result<(Map, BTreeSet<String>), Mistake> {
     let asked = options.variables.get("COMPOSE_PROFILES").map_or("", String::as_str);
     let asked: BTreeSet<&str> =
         asked.split(',').chain(options.profiles.iter().map(String::as_str)).collect();

@@ -21,6 +21,9 @@ pub struct ServiceReport {
     pub unserved_packets: u64,
     /// Connections that were seen first in their middle.
     pub picked_up: u64,
+    /// Connections that were open when their replica's node was lost.
+    #[serde(default)]
+    pub lost_connections: u64,
     /// Packets of connections whose replica is lost; they were dropped.
     pub lost_packets: u64,
     /// Resets that clients were sent because of that.

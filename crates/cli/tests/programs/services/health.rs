@@ -60,3 +60,29 @@ fn a_replica_that_accepts_no_connection_fails_the_probe_by_tcp() {
         stop(live).assert_code(0);
     }
 }
+
+#[test]
+fn a_server_whose_datagrams_say_something_else_is_out_after_its_count_of_failures() {
+    for lab in labs() {
+        let answers = "import os, socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
+                       s.bind(('0.0.0.0', 53))\nname = os.environ['WINDTUNNEL_NODE']\n\
+                       while True:\n  _, peer = s.recvfrom(99)\n  \
+                       sick = os.path.exists('sick-' + name)\n  \
+                       s.sendto(b'pang' if sick else b'pong', peer)\n";
+        lab.write("pong.py", answers);
+        let health =
+            "health: {udp: ping, expect: pong, every: 50ms, timeout: 100ms, fall: 3, rise: 2}";
+        let text = file(&format!("ports: 53/udp, {health}"), "udp 0.0.0.0 53", "udp www 53");
+        let text = text.replace("python3 -u serve.py udp 0.0.0.0 53", "python3 -u pong.py");
+        let mut live = lab.start(&text);
+        wait_for_replicas(&mut live);
+        lab.write("sick-s1", "");
+        let fields = [("event", "service-health"), ("replica", "s1"), ("healthy", "false")];
+        let out = live.wait_for(&fields);
+        assert!(out["why"].as_str().is_some_and(|why| why.contains("without what")), "{out}");
+        std::fs::remove_file(lab.path().join("sick-s1")).unwrap();
+        live.wait_for(&[("event", "service-health"), ("replica", "s1"), ("healthy", "true")]);
+        let outcome = stop(live);
+        assert!(outcome.events(&[("event", "service-health"), ("replica", "s2")]).is_empty());
+    }
+}

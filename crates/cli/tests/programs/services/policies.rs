@@ -87,3 +87,38 @@ fn least_connections_gives_three_connections_that_stay_to_three_replicas() {
         stop(live).assert_code(0);
     }
 }
+
+/// Turns, the ping of an address, and what is expected of a service, all at once: one run for each
+/// user. The answers are counted by the client.
+#[test]
+fn round_robin_shares_are_equal_and_expected_and_the_nearest_replica_answers_ping() {
+    if is_missing(&["ping"]) {
+        return;
+    }
+    for lab in labs() {
+        let service = "ports: 80/tcp, policy: round-robin, ping: replica, address: 10.1.0.80";
+        let expect = "expect:\n  - {service: www, lost: 0, unserved: 0}\n  \
+                      - {service: www, share: {s1: {min: 30%, max: 40%}, s3: {min: 30%}}}\n";
+        let text = file(service, "tcp 0.0.0.0 80", "each www 80");
+        let live = started(&lab, &format!("{text}{expect}"));
+        let known = wait_for_line(&live, 0, "new s3");
+        wait_for_line(&live, known + 24, "new s");
+        // 2 ms to s1 and 2 back; s2 is 24 ms away.
+        let ping = live.exec("c", &["ping", "-n", "-c", "3", "-i", "0.2", "www"]);
+        let seen = String::from_utf8_lossy(&ping.stdout).into_owned();
+        assert!(seen.contains("3 received") && seen.contains("from 10.1.0.80"), "{seen}");
+        let outcome = stop(live);
+        outcome.assert_code(0);
+        let output = outcome.output("c");
+        let served: Vec<&str> =
+            output.lines().filter_map(|line| line.strip_prefix("new ")?.get(..2)).collect();
+        let turns = ["s1", "s2", "s3"];
+        for pair in served.windows(2).skip(3) {
+            let at = turns.iter().position(|name| name == &pair[0]).unwrap();
+            assert_eq!(pair[1], turns[(at + 1) % 3], "{served:?}");
+        }
+        let expectations = outcome.report()["expectations"].as_array().unwrap().clone();
+        assert_eq!(expectations.len(), 4);
+        assert!(expectations.iter().all(|it| it["met"] == true), "{expectations:?}");
+    }
+}

@@ -69,6 +69,7 @@ impl Core {
             Redirection::None => {
                 Judgement::Plain(router::decide_route(&mut self.network, id, info, frame))
             }
+            Redirection::Answer => Judgement::Plain(Verdict::Echo),
             Redirection::Lost(service, on_loss) => Judgement::Lost(service, on_loss),
             Redirection::To(..) | Redirection::Held(..) if expires => {
                 Judgement::Plain(Verdict::Refuse(Refusal::Expired))

@@ -93,7 +93,7 @@ impl Core {
                 Redirection::Lost(service, on_loss) => {
                     return self.drop_lost(now, id, packet, (service, on_loss));
                 }
-                Redirection::None | Redirection::Held(..) => {}
+                Redirection::None | Redirection::Answer | Redirection::Held(..) => {}
             }
         }
         self.send_out(now, id, packet);

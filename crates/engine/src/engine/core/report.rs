@@ -37,7 +37,7 @@ impl Core {
                     let is_v6 = info.destination.is_ipv6();
                     packet.enter(self.services.detour(service, is_v6, id, holder));
                 }
-                Redirection::None | Redirection::Lost(..) => {}
+                Redirection::None | Redirection::Answer | Redirection::Lost(..) => {}
             }
         }
         self.send_out(now, id, packet);

@@ -390,3 +390,18 @@ fn changes_of_links_and_services_can_come_together() {
     net.update(at, ServiceUpdate::Drain { replica: NodeId(NEAR), drain: true });
     assert_eq!(net.ask(&syn(2)), [CLIENT], "unreachable");
 }
+
+#[test]
+fn round_robin_gives_each_new_connection_to_the_next_and_a_known_one_takes_no_turn() {
+    let mut net = world(Service { policy: Policy::RoundRobin, ..service() });
+    assert_eq!(net.ask(&syn(1)), [NEAR]);
+    assert_eq!(net.ask(&syn(2)), [FAR]);
+    assert_eq!(net.ask(&syn(2)), [FAR], "a SYN that is sent again");
+    assert_eq!(net.ask(&data(1, b"x")), [NEAR]);
+    assert_eq!(net.ask(&syn(3)), [NEAR]);
+    // Connections and flows share the turns of their service.
+    assert_eq!(net.ask(&query(4)), [FAR]);
+    net.lose(net.now.as_nanos(), NEAR);
+    assert_eq!(net.ask(&syn(5)), [FAR]);
+    assert_eq!(net.ask(&syn(6)), [FAR]);
+}

@@ -6,6 +6,7 @@ use windtunnel_model::valid::{Invalid, ensure};
 use windtunnel_trace::report::ReplicasWatched;
 
 use super::state::ServiceState;
+use crate::dataplane::Redirections;
 
 /// What services did, for the report.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -16,6 +17,9 @@ pub(crate) struct ServicesEnded {
     pub(crate) watched: Option<ReplicasWatched>,
     /// A sentence each: what may be missing among the registrations.
     pub(crate) doubts: Vec<String>,
+    /// What redirectors had done when the run ended: what programs do that are being ended is no part
+    /// of it.
+    pub(crate) redirected: Redirections,
 }
 
 impl ServicesEnded {
@@ -25,6 +29,7 @@ impl ServicesEnded {
         if let Some(theirs) = &other.watched {
             self.watched.get_or_insert_default().add(theirs);
         }
+        self.redirected.add(&other.redirected);
         if self.states.is_empty() {
             self.states.clone_from(&other.states);
             return;
@@ -44,7 +49,8 @@ impl ServicesEnded {
     pub(crate) fn validate(&self, plan: &Plan) -> Result<(), Invalid> {
         let known = |state: &ServiceState| state.replicas.iter().all(|it| plan.has_node(it.node));
         let count = self.states.len();
-        let fits = count == 0 || count == plan.services.len();
+        let redirected = self.redirected.services.len();
+        let fits = [count, redirected].iter().all(|it| *it == 0 || *it == plan.services.len());
         ensure(fits && self.states.iter().all(known), || {
             "it has other services than the plan has".to_owned()
         })
@@ -69,7 +75,8 @@ mod tests {
                 replica.registrations = count;
             }
             let watched = ReplicasWatched { looks: 5, interval_max_ns: 7, ..Default::default() };
-            ServicesEnded { states: vec![state], watched: Some(watched), doubts: Vec::new() }
+            let states = vec![state];
+            ServicesEnded { states, watched: Some(watched), ..ServicesEnded::default() }
         };
         let mut whole = ServicesEnded::default();
         whole.add(&of([3, 9]), |node| node == 0);

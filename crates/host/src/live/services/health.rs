@@ -1,15 +1,15 @@
 //! Probes of replicas: when each is due, and what its end means.
 //!
 //! A replica is probed while it is registered, at once and then every so often, from inside of its
-//! node: a probe sees the program, not the network. It is unhealthy with the first probe that fails,
-//! and healthy with the first that does not. While all programs are paused because the emulation is
+//! node: a probe sees the program, not the network. It is unhealthy after `fall` probes one after the
+//! other that fail, and healthy again after `rise` that do not. While all programs are paused because the emulation is
 //! behind, nothing is probed, and what was under way then says nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windtunnel_model::plan::{Probe, Transport};
+use windtunnel_model::plan::{Health, Probe, Transport};
 use windtunnel_model::{NodeId, Plan, ServiceId, Span, Time};
-use windtunnel_node::{Probe as Look, Request, Spawn};
+use windtunnel_node::{Ask, Probe as Look, Request, Spawn};
 
 use super::state::ServiceState;
 
@@ -20,6 +20,8 @@ pub(super) struct Probes {
     due: BTreeMap<(ServiceId, NodeId), Time>,
     /// Those under way, by token.
     under_way: BTreeMap<u64, UnderWay>,
+    /// How the last probes of each went: whether well, and how many one after the other.
+    streaks: BTreeMap<(ServiceId, NodeId), (bool, u32)>,
     next_token: u64,
     /// Those that were due and could not begin yet: they have no time of their own then.
     held: BTreeSet<(ServiceId, NodeId)>,
@@ -90,6 +92,7 @@ impl Probes {
                 let wanted = !replica.registered.is_empty() && is_here(replica.node);
                 if !wanted {
                     self.due.remove(&key);
+                    self.streaks.remove(&key);
                     continue;
                 }
                 let due = *self.due.entry(key).or_insert(now);
@@ -137,6 +140,18 @@ impl Probes {
         counts.then_some(Outcome { service, node, failure })
     }
 
+    /// Counts a probe that is over. Whether that is enough for its replica to be what the probe
+    /// says: healthy or not.
+    pub(super) fn is_enough(&mut self, outcome: &Outcome, health: &Health) -> bool {
+        let healthy = outcome.failure.is_none();
+        let streak = self.streaks.entry((outcome.service, outcome.node)).or_insert((healthy, 0));
+        if streak.0 != healthy {
+            *streak = (healthy, 0);
+        }
+        streak.1 = streak.1.saturating_add(1);
+        streak.1 >= if healthy { health.rise } else { health.fall }
+    }
+
     /// Programs are paused from now on, or no longer.
     pub(super) fn freeze(&mut self, frozen: bool) {
         if frozen {
@@ -174,18 +189,20 @@ fn request(
     timeout: Span,
 ) -> Option<Request> {
     let probe = &service.health.as_ref()?.probe;
-    let http = match probe {
-        Probe::Tcp => None,
-        Probe::Http(path) => Some(path.clone()),
+    let (what, transport) = match probe {
+        Probe::Tcp => (Ask::Tcp, Transport::Tcp),
+        Probe::Http(path) => {
+            (Ask::Http { path: path.clone(), host: service.name.clone() }, Transport::Tcp)
+        }
+        Probe::Udp(question) => (Ask::Udp(question.clone()), Transport::Udp),
         Probe::Command(argv) => {
             let (argv, env) = (argv.clone(), BTreeMap::new());
             let spawn = Spawn { id: token, argv, env, cwd: None, terminal: false, program: None };
             return Some(Request::Spawn(spawn));
         }
     };
-    let port = service.ports.iter().find(|port| port.transport == Transport::Tcp)?.port;
-    let (address, host) = (service.addresses().next()?, service.name.clone());
-    let what = Look { address, port, http, host };
+    let port = service.ports.iter().find(|port| port.transport == transport)?.port;
+    let what = Look { address: service.addresses().next()?, port, what };
     // The host process counts, too; it is the later one.
     Some(Request::Probe { token, what, timeout_ns: timeout.as_nanos() })
 }
@@ -196,7 +213,7 @@ pub(in crate::live) const PROBE_FIRST: u64 = 1 << 56;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windtunnel_model::plan::{Health, Service};
+    use windtunnel_model::plan::{Question, Service};
 
     const NODE: NodeId = NodeId(0);
     const WWW: ServiceId = ServiceId(0);
@@ -205,7 +222,7 @@ mod tests {
         let mut plan =
             crate::live::testing::plan("nodes: {a: {}, b: {}}\nlinks: [{between: [a, b]}]");
         let (every, timeout) = (Span::from_millis(1000), Span::from_millis(300));
-        let health = Some(Health { probe, every, timeout });
+        let health = Some(Health { probe, every, timeout, rise: 2, fall: 3 });
         plan.services.push(Service { health, ..crate::live::testing::service() });
         plan
     }
@@ -237,7 +254,8 @@ mod tests {
         else {
             panic!("{steps:?}");
         };
-        assert_eq!((what.port, what.http.as_deref(), what.host.as_str()), (80, Some("/x"), "www"));
+        let http = Ask::Http { path: "/x".to_owned(), host: "www".to_owned() };
+        assert_eq!((what.port, &what.what), (80, &http));
         assert_eq!(*due, at(5));
         assert!(probes.expects(0, *token) && !probes.expects(1, *token));
         assert_eq!(probes.next(), Some(at(305)), "its deadline");
@@ -266,6 +284,38 @@ mod tests {
         assert_eq!(probes.end(PROBE_FIRST, Some("was ended".to_owned())), None);
         let next = probes.tick(at(1001), &plan, &states, |_| true);
         assert!(matches!(&next[..], [Step::Begin { due, .. }] if *due == at(1001)), "it was held");
+    }
+
+    /// As `rise 2 fall 3` of HAProxy.
+    #[test]
+    fn a_replica_changes_after_its_count_of_probes_one_after_the_other() {
+        let plan = plan(Probe::Tcp);
+        let health = plan.services[0].health.as_ref().unwrap();
+        let mut probes = Probes::new();
+        let mut enough = |failures: &[Option<&str>]| -> Vec<bool> {
+            failures.iter().map(|failure| probes.is_enough(&outcome(*failure), health)).collect()
+        };
+        let (bad, good) = (Some("refused"), None);
+        assert_eq!(enough(&[bad, bad, good, bad, bad]), [false; 5], "never three together");
+        assert_eq!(enough(&[bad, bad]), [true; 2]);
+        assert_eq!(enough(&[good, bad, good, good]), [false, false, false, true]);
+        // What registers again begins anew.
+        assert_eq!(enough(&[bad, bad]), [false; 2]);
+        let mut gone = probes;
+        gone.tick(at(0), &plan, &[ServiceState::new(&plan.services[0])], |_| true);
+        assert!(!gone.is_enough(&outcome(bad), health));
+    }
+
+    #[test]
+    fn a_probe_of_datagrams_is_of_the_first_udp_port() {
+        let question = Question { send: b"ping".to_vec(), expect: b"pong".to_vec() };
+        let mut plan = plan(Probe::Udp(question.clone()));
+        plan.services[0].ports.push("53/udp".parse().unwrap());
+        let Some(Request::Probe { what, .. }) = request(&plan.services[0], 1, Span::from_secs(1))
+        else {
+            panic!("no request");
+        };
+        assert_eq!((what.port, what.what), (53, Ask::Udp(question)));
     }
 
     #[test]

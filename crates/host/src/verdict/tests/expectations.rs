@@ -199,3 +199,70 @@ fn a_direction_without_samples_meets_nothing() {
     let found = first(&case);
     assert_eq!((found.seen.as_str(), found.met), ("no sample", false));
 }
+
+/// What is seen of a service with three expulsions, after which one client waited 700 ms, of which
+/// one connection was lost; the end of programs brought more of all.
+fn of_service(expect: &str) -> Expectation {
+    use crate::dataplane::{Redirected, Redirections};
+    use windtunnel_engine::{ExpelledCounts, FailOverCounters, ReplicaCounters, ServiceCounters};
+    use windtunnel_model::NodeId;
+
+    let file = format!(
+        "services: {{www: {{ports: 80/tcp, replicas: [s1, s2, s3], fail-over: transparent}}}}\n\
+         routers: [r]\nnodes: {{s1: , s2: , s3: , c: }}\nlinks: [{{between: [s1, r]}}, \
+         {{between: [s2, r]}}, {{between: [s3, r]}}, {{between: [c, r]}}]\nexpect: [{expect}]"
+    );
+    let replica =
+        |connections, flows| ReplicaCounters { connections, flows, ..ReplicaCounters::default() };
+    let redirected = |times: u64| Redirections {
+        services: vec![Redirected {
+            counters: ServiceCounters {
+                unserved: 2 * times,
+                lost_connections: times,
+                ..ServiceCounters::default()
+            },
+            fail_over: Some(FailOverCounters {
+                lost: times,
+                resumed: times,
+                silence_max_ns: 700_000_000 * times,
+                expelled: ExpelledCounts { gone: times, silent: 2 * times, ..Default::default() },
+                ..FailOverCounters::default()
+            }),
+            replicas: vec![(NodeId(0), replica(6, 2)), (NodeId(1), replica(2, 0))],
+        }],
+        ..Redirections::default()
+    };
+    let mut case = Case::of(&file);
+    case.services.redirected = redirected(1);
+    case.tally.services = redirected(9);
+    first(&case)
+}
+
+#[test]
+fn a_service_is_judged_by_what_redirectors_did_until_the_end_of_the_run() {
+    let seen = |expect: &str| {
+        let found = of_service(expect);
+        (found.about, found.seen, found.met)
+    };
+    let is = |about: &str, seen: &str, met| (about.to_owned(), seen.to_owned(), met);
+    let expelled = seen("{service: www, expelled: {max: 3}}");
+    assert_eq!(expelled, is("service www expelled", "3 expulsions", true));
+    assert!(!seen("{service: www, expelled: 2}").2);
+    let lost = seen("{service: www, lost: 0}");
+    assert_eq!(lost, is("service www lost", "2 connections", false));
+    let unserved = seen("{service: www, unserved: {max: 2}}");
+    assert_eq!(unserved, is("service www unserved", "2 packets", true));
+    let gap = seen("{service: www, gap: {max: 700ms}}");
+    assert_eq!(gap, is("service www gap", "700.0ms", true));
+    assert!(!seen("{service: www, gap: {max: 699ms}}").2);
+}
+
+#[test]
+fn the_share_of_a_replica_is_of_all_connections_and_flows_that_began() {
+    let first = of_service("{service: www, share: {s1: {min: 80%, max: 80%}}}");
+    assert!(first.met, "{first:?}");
+    let said = ("service www share of s1", "80.000% (8 of 10 connections and flows)");
+    assert_eq!((first.about.as_str(), first.seen.as_str()), said);
+    let none = of_service("{service: www, share: {s3: {min: 1%}}}");
+    assert_eq!((none.seen.as_str(), none.met), ("0.000% (0 of 10 connections and flows)", false));
+}

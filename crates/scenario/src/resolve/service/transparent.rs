@@ -24,6 +24,11 @@ pub(super) fn check(
             "gives each connection to all replicas, so that none has fewer (`least-connections`)",
             "use another policy, such as `nearest`: it says whose output the client gets",
         ))
+    } else if matches!(settled.policy, Policy::RoundRobin | Policy::Random) {
+        Some((
+            "gives each connection to all replicas, so that there are no turns and no draws",
+            "use another policy, such as `hash`: it says whose output the client gets",
+        ))
     } else if settled.encapsulation == Encapsulation::Fragment {
         Some(("takes no fragments (`encapsulation: fragment`)", "leave `encapsulation` out"))
     } else {

@@ -54,7 +54,7 @@ impl<'a> Loader<'a> {
         };
         for item in items {
             for (path, place) in self.paths(&item)? {
-                let below = self.file(&join(folder, &path), place, depth)?;
+                let below = self.file(&join(folder, &path), &place, depth)?;
                 root = merged(below, root, "");
             }
         }
@@ -85,7 +85,7 @@ impl<'a> Loader<'a> {
     }
 
     /// The tree of another file; `asked` is where it is named.
-    fn file(&mut self, path: &str, asked: Value, depth: usize) -> Result<Value, Mistake> {
+    fn file(&mut self, path: &str, asked: &Value, depth: usize) -> Result<Value, Mistake> {
         self.files += 1;
         if depth >= DEEPEST || self.files > MOST_FILES {
             let message = format!("`{}` is too deep: files include each other", shorten(path));
@@ -167,7 +167,7 @@ impl<'a> Loader<'a> {
             }
             Some(file) => {
                 let path = join(folder, &self.text(&file, "extends")?);
-                let mut other = self.file(&path, file, depth)?;
+                let mut other = self.file(&path, &file, depth)?;
                 let services = services_of(&mut other).map_or(&[][..], |services| services);
                 find(services).ok_or_else(|| missing(&self.sources))?
             }

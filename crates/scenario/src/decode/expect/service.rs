@@ -1,0 +1,86 @@
+//! What can be expected of services.
+
+use serde_json::{Value as Json, json};
+use windtunnel_model::Probability;
+use windtunnel_model::expect::{Bounds, ServiceFact};
+
+use super::super::{At, Decoder, Field, Fields};
+use super::bounds::{Count, ShareBounds, TimeBounds};
+use super::{Expect, Subject};
+use crate::grammar::{Definitions, Form, map};
+
+/// What is expected of a service, names not worked out.
+#[derive(Debug)]
+pub(crate) struct ServiceExpected {
+    /// All but shares, with the places of their keys.
+    pub(crate) facts: Vec<At<ServiceFact>>,
+    /// Of replicas or groups of them.
+    pub(crate) shares: Vec<(At<String>, Bounds<Probability>)>,
+}
+
+map! {
+    /// What can be expected of a service.
+    ServiceFacts {
+        /// Bounds of how often a replica was expelled from a connection that others go on with
+        /// (`fail-over: transparent`); a number alone is exact.
+        "expelled" EXPELLED: Count,
+        /// Bounds of the number of connections that ended with their replica's node.
+        "lost" LOST: Count,
+        /// Bounds of the number of packets that no replica got.
+        "unserved" UNSERVED: Count,
+        /// By replica or group of them: bounds of its share of all connections and flows that
+        /// began.
+        "share" SHARE: Shares,
+        /// Bounds of the longest time that the client of an expelled replica was sent nothing
+        /// (`fail-over: transparent`).
+        "gap" GAP: TimeBounds,
+    }
+}
+
+/// Replicas and bounds of their shares.
+pub(super) struct Shares;
+
+impl Form for Shares {
+    type Value = Vec<(At<String>, Bounds<Probability>)>;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Self::Value> {
+        let entries = from.map(field, "a map of replicas and bounds of their shares")?;
+        if entries.all().next().is_none() {
+            from.mistake(field.wrong(), format!("{}: no replica is named", field.key));
+            return None;
+        }
+        let share = |from: &mut Decoder<'_>, entry: Field<'_>| {
+            let name = At { value: entry.key.to_owned(), place: entry.place };
+            Some((name, ShareBounds::read(from, entry)?))
+        };
+        entries.all().map(|entry| share(from, entry)).collect()
+    }
+
+    fn schema(definitions: &mut Definitions) -> Json {
+        let bounds = ShareBounds::schema(definitions);
+        json!({"type": "object", "additionalProperties": bounds, "minProperties": 1})
+    }
+}
+
+pub(super) fn read_of_service(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<Subject> {
+    let service = from.read(fields, Expect::SERVICE).flatten();
+    let shares = from.read_or(fields, ServiceFacts::SHARE, Vec::new());
+    let mut facts = Vec::new();
+    let counts: [(_, fn(Bounds<u64>) -> ServiceFact); 3] = [
+        (ServiceFacts::EXPELLED, ServiceFact::Expelled),
+        (ServiceFacts::LOST, ServiceFact::Lost),
+        (ServiceFacts::UNSERVED, ServiceFact::Unserved),
+    ];
+    for (key, fact) in counts {
+        let Some(field) = fields.get(key) else { continue };
+        facts.push(At { value: fact(Count::read(from, field)?), place: field.place });
+    }
+    if let Some(field) = fields.get(ServiceFacts::GAP) {
+        let bounds = TimeBounds::read(from, field)?;
+        facts.push(At { value: ServiceFact::Gap(bounds), place: field.place });
+    }
+    Some(Subject::Service {
+        service: service?,
+        expected: ServiceExpected { facts, shares: shares? },
+    })
+}
