@@ -289,12 +289,7 @@ impl Carrier {
         }
     }
 
-    fn receive_question(
-        &self,
-        from: SocketAddr,
-        to: quinn::SendStream,
-        mut rest: CountedStream,
-    ) {
+    fn receive_question(&self, from: SocketAddr, to: quinn::SendStream, mut rest: CountedStream) {
         let carrier = self.clone();
         tokio::task::spawn_local(async move {
             let ask = crate::stream::receive(&mut rest, crate::protocol::ASK_BYTES_MAX).await;

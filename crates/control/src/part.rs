@@ -129,7 +129,9 @@ pub enum FromPart {
     /// The run is over, and its programs are ended.
     Ending,
     /// Datagrams that its port has refused since the last of these.
-    Refused { datagrams: u64 },
+    Refused {
+        datagrams: u64,
+    },
     /// Flows of this part began, changed or ended.
     Flows {
         /// Each flow that is not as it was.

@@ -214,12 +214,7 @@ impl Mesh {
     ///
     /// # Errors
     /// [`RunError::Unknown`].
-    pub fn set_patience(
-        &mut self,
-        now: Time,
-        run: RunId,
-        patience: Span,
-    ) -> Result<(), RunError> {
+    pub fn set_patience(&mut self, now: Time, run: RunId, patience: Span) -> Result<(), RunError> {
         self.advance(now);
         self.runs.runs.get_mut(&run).ok_or(RunError::Unknown(run))?.patience = Some(patience);
         self.judge_again();

@@ -170,7 +170,9 @@ pub fn load_instead(
     let text = String::from_utf8_lossy(bytes);
     let mut found = Diagnostics::of(&text);
     match read(&mut found, source, files, instead) {
-        Some(resolve::Resolved { plan, described, programs, roots, reservations }) if found.is_clean() => {
+        Some(resolve::Resolved { plan, described, programs, roots, reservations })
+            if found.is_clean() =>
+        {
             Ok(Loaded { plan, notices: found.notices, described, programs, roots, reservations })
         }
         _ => Err(found.into_errors(source.name, &text)),

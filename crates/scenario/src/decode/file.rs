@@ -18,9 +18,9 @@ use super::route::Route;
 use super::router::Routers;
 use super::service::Services;
 use super::{
-    At, Decoder, EventDraft, ExpectDraft, Field, Fields, LanDraft, LinkDraft, LinkKeys, MachineKeys,
-    ModelDraft, NodeDraft, Pools, RecordDraft, ReservationDraft, RouteDraft, RouterDraft,
-    ServiceDraft,
+    At, Decoder, EventDraft, ExpectDraft, Field, Fields, LanDraft, LinkDraft, LinkKeys,
+    MachineKeys, ModelDraft, NodeDraft, Pools, RecordDraft, ReservationDraft, RouteDraft,
+    RouterDraft, ServiceDraft,
 };
 use crate::grammar::{Definitions, Form, Key, List, Required, Whole, form, map, text, words};
 use crate::position::Place;

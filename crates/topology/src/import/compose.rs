@@ -54,7 +54,8 @@ pub(super) fn convert(
         return Err(reader.at(Sources::START, "there is no `services:` in this file", None));
     };
     let services = reader.map(services, "services")?;
-    let (services, dropped) = chosen(&reader, services, &options, &mut topology.notes)?;
+    let Chosen { kept: services, dropped } =
+        chosen(&reader, services, &options, &mut topology.notes)?;
     let mut namer = Namer::default();
     namer.take("internet", "internet");
     let nodes: BTreeMap<String, String> = services
@@ -93,6 +94,12 @@ fn with_variables(
     Ok(options)
 }
 
+/// Services by whether they are there.
+struct Chosen {
+    kept: Vec<(Key, Value)>,
+    dropped: BTreeSet<String>,
+}
+
 /// The services of the profiles that are chosen, and the names of the others. One with 0 replicas
 /// is not there either.
 fn chosen(
@@ -100,7 +107,7 @@ fn chosen(
     services: &Map,
     options: &Options,
     notes: &mut Notes,
-) -> Result<(Map, BTreeSet<String>), Mistake> {
+) -> Result<Chosen, Mistake> {
     let asked = options.variables.get("COMPOSE_PROFILES").map_or("", String::as_str);
     let asked: BTreeSet<&str> =
         asked.split(',').chain(options.profiles.iter().map(String::as_str)).collect();
@@ -124,7 +131,7 @@ fn chosen(
         }
         dropped.insert(key.text.clone());
     }
-    Ok((kept, dropped))
+    Ok(Chosen { kept, dropped })
 }
 
 /// What services need of others, which those others have to say.

@@ -26,7 +26,12 @@ fn read_files(
     };
     let of = |name| Original {
         name,
-        text: files.iter().find(|(known, _)| *known == name).unwrap().1.as_bytes(),
+        text: files
+            .iter()
+            .find(|(known, _)| *known == name)
+            .expect("it is one of the files")
+            .1
+            .as_bytes(),
         default_name: "shop",
     };
     let over: Vec<Original<'_>> = over.iter().map(|name| of(name)).collect();

@@ -66,15 +66,14 @@ pub(super) fn read_of_service(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Op
     let service = from.read(fields, Expect::SERVICE).flatten();
     let shares = from.read_or(fields, ServiceFacts::SHARE, Vec::new());
     let mut facts = Vec::new();
-    let counts: [(_, fn(Bounds<u64>) -> ServiceFact); 3] = [
-        (ServiceFacts::EXPELLED, ServiceFact::Expelled),
-        (ServiceFacts::LOST, ServiceFact::Lost),
-        (ServiceFacts::UNSERVED, ServiceFact::Unserved),
-    ];
-    for (key, fact) in counts {
-        let Some(field) = fields.get(key) else { continue };
+    let mut count = |key, fact: fn(Bounds<u64>) -> ServiceFact| {
+        let Some(field) = fields.get(key) else { return Some(()) };
         facts.push(At { value: fact(Count::read(from, field)?), place: field.place });
-    }
+        Some(())
+    };
+    count(ServiceFacts::EXPELLED, ServiceFact::Expelled)?;
+    count(ServiceFacts::LOST, ServiceFact::Lost)?;
+    count(ServiceFacts::UNSERVED, ServiceFact::Unserved)?;
     if let Some(field) = fields.get(ServiceFacts::GAP) {
         let bounds = TimeBounds::read(from, field)?;
         facts.push(At { value: ServiceFact::Gap(bounds), place: field.place });
