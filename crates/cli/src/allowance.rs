@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_for_want_of_a_thread_is_the_machines() {
+    fn a_panic_where_no_thread_can_start_is_the_machines() {
         let failure = of_panic(&"failed to spawn thread: it is busy".to_owned()).unwrap();
         let said = "cannot start one more thread: it is busy";
         assert_eq!((failure.code(), failure.causes().as_str()), (4, said));

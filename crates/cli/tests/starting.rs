@@ -99,7 +99,7 @@ fn agents_are_started_where_there_are_none_and_are_gone_with_the_command() {
         let port = host.rsplit_once(':').unwrap().1;
         format!(
             "-T -o BatchMode=yes 127.0.0.1 {WINDTUNNEL} agent --key - --until-stdin-closes --advertise ssh \
-             --listen 0.0.0.0:{port}"
+             --listen [::]:{port}"
         )
     });
     expected.sort();

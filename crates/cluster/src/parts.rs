@@ -240,7 +240,7 @@ impl Link {
                     let attended = client.attend(&ask, &mut orders, |answer| {
                         silent_since = None;
                         has_begun |= matches!(answer, Answer::Part { said: FromPart::Begun, .. });
-                        self.hear(&client, answer);
+                        self.take(&client, answer);
                     });
                     let Err(error) = attended else { return };
                     if !client.has_timed_out() {
@@ -262,7 +262,7 @@ impl Link {
         }
     }
 
-    fn hear(&self, client: &Client, answer: Answer) {
+    fn take(&self, client: &Client, answer: Answer) {
         match answer {
             Answer::Part { now_ns, said } => {
                 self.emit(PartEvent::Said { now_ns, at: Instant::now(), rtt: client.rtt(), said });

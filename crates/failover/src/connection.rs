@@ -62,7 +62,7 @@ struct Client {
     fin: Option<u64>,
     /// It has asked for room (a window probe), and has sent nothing new since.
     asks: bool,
-    /// It has sent what it was acknowledged, or an old number, and was told nothing since: the
+    /// It has sent what it was acknowledged, or an old number, and received nothing since: the
     /// acknowledgement was lost, or it asks whether a server is there (a keep-alive).
     lacks_ack: bool,
     /// Times that it sent data again since anything of it was acknowledged.

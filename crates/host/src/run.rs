@@ -157,8 +157,7 @@ pub(crate) fn prepare(
     // Before anything that it would inherit, and while this process is in the machine's network.
     let mut gateway = gateway::start(plan, options, folder)?;
     let promotions = [Priority::Packets, Priority::Events].map(Promotion::prepare);
-    let (nice, kernel) = (nice_of_programs(), kernel(plan));
-    let around = options.group.as_deref();
+    let (nice, kernel, around) = (nice_of_programs(), kernel(plan), options.group.as_deref());
     let mut limits = Limits::prepare(plan, folder.path(), here.as_deref(), around)?;
     roots::fetch(plan, here.as_deref(), observer.as_ref())?;
     let namespaces = windtunnel_node::enter_for(plan)?;

@@ -230,7 +230,7 @@ impl Conductor {
         while self.members.iter().any(|member| member.end.is_none()) && Instant::now() < until {
             self.step();
         }
-        // The machine that has failed may be heard after one that it has failed by that.
+        // The machine that has failed may report after one that it has failed by that.
         match self.error.take() {
             Some(cause) if is_consequence(&error) && !is_consequence(&cause) => cause,
             _ => error,

@@ -156,8 +156,8 @@ impl Group {
         each.collect()
     }
 
-    /// What it limits otherwise than it was told to, as somebody else has changed it, a sentence each.
-    /// It limits that as it was told from now on.
+    /// What it limits otherwise than it was asked to, as somebody else has changed it, a sentence each.
+    /// It limits that as it was asked from now on.
     pub fn correct(&mut self) -> Vec<(Resource, String)> {
         let processor = self.processor.as_mut().and_then(ProcessorFiles::correct);
         let memory = self.memory.as_mut().and_then(MemoryFiles::correct);
@@ -171,7 +171,7 @@ impl Group {
     }
 
     /// Thousandths of a processor that the groups around it leave it, where that is less than it was
-    /// told to.
+    /// asked to.
     #[must_use]
     pub fn processors_around(&self) -> Option<u32> {
         self.processor.as_ref().and_then(ProcessorFiles::around)
@@ -280,13 +280,13 @@ fn get(file: &mut File) -> io::Result<String> {
 }
 
 /// What was found in place of what was set, and whether it is as it was again.
-fn changed(file: &str, found: &str, told: &str, again: io::Result<()>) -> String {
+fn changed(file: &str, found: &str, asked: &str, again: io::Result<()>) -> String {
     let found = found.trim();
     let again = match again {
         Ok(()) => "it was set again".to_owned(),
         Err(error) => format!("it cannot be set again: {error}"),
     };
-    format!("{file} of its control group was changed to `{found}` from `{told}`, and {again}")
+    format!("{file} of its control group was changed to `{found}` from `{asked}`, and {again}")
 }
 
 /// A file of one number.

@@ -1,7 +1,7 @@
 //! A process that continues what was stopped when the process that stopped it is no more.
 //!
 //! It is a fork of the one that it guards, with nothing to do but to wait for that one's end, which
-//! even SIGKILL cannot hide: a pidfd tells of it. (A socket that closes would not do alone: a
+//! even SIGKILL cannot hide: a pidfd shows it. (A socket that closes would not do alone: a
 //! command that is stopped before it has become another program holds its other end.) What was ever
 //! stopped is in memory that both share, and stays there: whatever the other process was just doing
 //! when it was killed, nothing that it has stopped is forgotten. The guard has a session of its own,

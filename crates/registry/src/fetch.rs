@@ -178,7 +178,7 @@ impl Session<'_> {
 }
 
 /// By what a registry is asked: TLS. One of this machine needs none, and may have a certificate that
-/// nobody else knows, as Docker has it: what speaks TLS there is asked by TLS.
+/// no other authority knows, as Docker has it: what speaks TLS there is asked by TLS.
 async fn protocol(reference: &Reference) -> ClientProtocol {
     if !reference.is_loopback() {
         return ClientProtocol::Https;

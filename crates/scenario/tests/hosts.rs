@@ -108,13 +108,13 @@ fn several_machines_use_the_model_of_paths_also_if_the_file_names_none() {
 }
 
 #[test]
-fn over_several_machines_a_freeze_is_told_to_be_of_one() {
+fn over_several_machines_a_freeze_is_noticed_to_be_of_one() {
     let text = format!("on-overload: freeze\n{PAIR}");
-    let told = notices("machines-test", &text);
-    assert_eq!(told.len(), 1, "{told:?}");
+    let noticed = notices("machines-test", &text);
+    assert_eq!(noticed.len(), 1, "{noticed:?}");
     assert!(
-        told[0].starts_with("line 1: ") && told[0].contains("the machine that is behind"),
-        "{told:?}"
+        noticed[0].starts_with("line 1: ") && noticed[0].contains("the machine that is behind"),
+        "{noticed:?}"
     );
     assert_eq!(notices("test", &text), [""; 0]);
     assert_eq!(notices("machines-test", &format!("on-overload: abort\n{PAIR}")), [""; 0]);

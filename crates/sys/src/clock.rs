@@ -25,7 +25,7 @@ pub fn realtime_ns() -> u64 {
 pub struct WallClock {
     /// Nanoseconds by which it shows more.
     pub ahead_ns: i64,
-    /// It differs from the true time by no more than this, in nanoseconds, as the kernel was told by
+    /// It differs from the true time by no more than this, in nanoseconds, as the kernel was informed by
     /// the program that keeps it (NTP, PTP), with what it may have drifted since; `None`: nothing
     /// keeps it.
     pub error_ns: Option<u64>,

@@ -366,7 +366,7 @@ pub enum EventKind {
     HostSilent {
         /// Its name.
         host: String,
-        /// When it was last heard, in nanoseconds after the run began.
+        /// When its last answer came, in nanoseconds after the run began.
         since_ns: u64,
     },
     /// A machine that was silent answers again, and the run goes on with it.

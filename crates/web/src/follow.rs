@@ -34,7 +34,7 @@ impl Followed {
         let followed =
             Followed { folder, hub: Hub::new(BUFFER_BYTES), stopped: AtomicBool::new(false) };
         let followed = Arc::new(followed);
-        // Without the folder the rest still tells that the run is over.
+        // Without the folder the rest still shows that the run is over.
         let files = Files::open(&followed.folder).ok();
         let (one, other) = (Arc::clone(&followed), Arc::clone(&followed));
         thread::spawn(move || one.follow(files));

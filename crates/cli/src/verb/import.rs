@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
     #[arg(short = 'f', value_name = "FILE")]
     over: Vec<PathBuf>,
     /// Import the services of this profile of a compose file as well
-    #[arg(long, value_name = "NAME", env = "COMPOSE_PROFILES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME", env = "WINDTUNNEL_PROFILE", value_delimiter = ',')]
     profile: Vec<String>,
     /// Format of the file [default: detected from its content]
     #[arg(long, value_name = "FORMAT", env = "WINDTUNNEL_FORMAT")]

@@ -1,4 +1,4 @@
-//! What the owner of a machine is told of what others have it do: an entry for each run that begins
+//! What the owner of a machine sees of what others have it do: an entry for each run that begins
 //! and each command.
 
 use std::collections::BTreeSet;

@@ -173,16 +173,9 @@ impl Life {
                 notify(AgentNotice::RunBegun { begun, outcome });
             }
             CarrierEvent::Asked { ask: Ask::Look { run, member }, to, .. } => {
-                let Some(look) = self.look else {
-                    let message = "this agent does no runs".to_owned();
-                    tokio::task::spawn_local(answer::send(to, Answer::Error { message }));
-                    return;
-                };
+                let look = self.look;
                 tokio::task::spawn_local(async move {
-                    let looked = tokio::task::spawn_blocking(move || look(&run, member)).await;
-                    let mut what = looked.unwrap_or_else(|error| vec![error.to_string()]);
-                    what.truncate(REASONS_MAX);
-                    answer::send(to, Answer::Missing { what }).await;
+                    answer::send(to, looked(look, run, member).await).await;
                 });
             }
             CarrierEvent::Asked { ask: Ask::Watch { run }, to, rest, .. } => {
@@ -314,6 +307,21 @@ impl Life {
 
 /// A wall clock that is stepped is known to be so this soon.
 const WALL_EVERY: Span = Span::from_millis(200);
+
+/// What this machine lacks of what a part of a run needs.
+async fn looked(
+    look: Option<fn(&RunSetup, u16) -> Vec<String>>,
+    run: Box<RunSetup>,
+    member: u16,
+) -> Answer {
+    let Some(look) = look else {
+        return Answer::Error { message: "this agent does no runs".to_owned() };
+    };
+    let looked = tokio::task::spawn_blocking(move || look(&run, member)).await;
+    let mut what = looked.unwrap_or_else(|error| vec![error.to_string()]);
+    what.truncate(REASONS_MAX);
+    Answer::Missing { what }
+}
 
 /// What the machine's kernel says of its wall clock.
 fn wall() -> Wall {

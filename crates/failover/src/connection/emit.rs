@@ -120,7 +120,7 @@ impl Connection {
 
     /// Whether the client is shown a duplicate acknowledgement of a replica.
     ///
-    /// A client that has not got the acknowledgement, or asks for it, is answered by whoever is first:
+    /// A client that has not got the acknowledgement, or asks for it, is answered by the replica that is first:
     /// the others may be dead. Else a repetition says that a segment came after a hole, and is shown
     /// once all that have the hole have said it as often: each segment is one repetition, also where
     /// one replica has the hole filled sooner than another. One with news of what that replica has

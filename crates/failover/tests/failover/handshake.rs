@@ -126,7 +126,7 @@ fn a_full_table_takes_no_more_and_forgets_what_is_over() {
     assert_eq!((hand.machine.len(), hand.machine.counters().refused.table_full), (1, 1));
 }
 
-/// SYNs from so many addresses, which nobody answers.
+/// SYNs from so many addresses, which no client completes.
 fn flood(hand: &mut Hand, count: u32) {
     for number in 0..count {
         let mut syn = hand.syn();

@@ -48,7 +48,7 @@ fn each_segment_after_a_hole_is_one_repetition_though_one_replica_has_the_hole_f
 }
 
 #[test]
-fn a_keep_alive_is_answered_by_whoever_lives() {
+fn a_keep_alive_is_answered_by_a_replica_that_lives() {
     for lives in 0..2 {
         let mut hand = without_sack();
         for _ in 0..3 {

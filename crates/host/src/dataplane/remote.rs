@@ -267,13 +267,13 @@ impl Remote {
 
     /// Datagrams that were refused since this was last asked, once a second at the most.
     pub(super) fn newly_refused(&mut self, now: Time) -> Option<u64> {
-        let (told, next) = self.refused;
+        let (reported, next) = self.refused;
         let all = self.tunnel.counters().refused.total();
-        if now < next || all <= told {
+        if now < next || all <= reported {
             return None;
         }
         self.refused = (all, now + REFUSED);
-        Some(all - told)
+        Some(all - reported)
     }
 
     /// What went between this machine and each other since the run began.

@@ -222,7 +222,10 @@ fn a_loss_that_load_explains_is_repeatable_and_another_is_not() {
         let mut bench = Bench::new();
         bench.parts.members[1].1 = Err("it is lost to the other machines".to_owned());
         bench.parts.silent.insert(1);
-        bench.leave(0, |results| results["lost"] = json!([[1, "2s"]]));
+        bench.leave(0, |results| {
+            results["lost"] = json!([[1, "2s"]]);
+            (results["busy"], results["idle"], results["stolen"]) = (json!(5), json!(95), json!(0));
+        });
         bench
     };
     let disturbed = |bench: &Bench| {

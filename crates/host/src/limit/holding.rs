@@ -158,7 +158,7 @@ impl Holding {
         done.and(watch).map_err(|error| error.to_string())
     }
 
-    /// Looks whether the group limits what it was told to, and whether all processes are in it. What has
+    /// Looks whether the group limits what it was asked to, and whether all processes are in it. What has
     /// left is put back; until then nothing held it.
     fn check(&mut self) {
         let (Some(group), Some(tree)) = (&mut self.group, &self.tree) else { return };

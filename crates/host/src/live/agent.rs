@@ -153,7 +153,7 @@ impl Live {
 
     fn note_answer(&mut self, member: u16) {
         let Some(Membership { members, .. }) = &mut self.membership else { return };
-        if let Some(since) = members.set_heard(member) {
+        if let Some(since) = members.set_answering(member) {
             let (host, lasted_ns) = (members.name(member), now().since(since).as_nanos());
             self.cx.journal.log(None, EventKind::HostAnswers { host, lasted_ns });
         }

@@ -187,7 +187,7 @@ impl Limited {
         self.bounds.iter_mut().filter_map(look).collect()
     }
 
-    /// Looks whether its groups limit what they were told to, and whether all programs are in them:
+    /// Looks whether its groups limit what they were asked to, and whether all programs are in them:
     /// `processes` are those below the node's init. What has left is put back, and what was changed is
     /// set again; until then nothing held the limit.
     pub(super) fn check(&mut self, processes: &[Pid]) {

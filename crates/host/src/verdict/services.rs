@@ -260,8 +260,8 @@ links: [{between: [a, r]}, {between: [b, r]}]",
             vec![Redirected { fail_over: Some(fail_over), ..Redirected::default() }];
         assert_eq!(unfaithful(&case), (Vec::new(), false));
         let warnings = case.judge().verdict.warnings;
-        let is_told = |it: &String| it.starts_with("service www: 7 connections were forgotten");
-        assert!(warnings.iter().any(is_told), "{warnings:?}");
+        let is_it = |it: &String| it.starts_with("service www: 7 connections were forgotten");
+        assert!(warnings.iter().any(is_it), "{warnings:?}");
         case.tally.services.services[0].fail_over =
             Some(FailOverCounters { unkept: 3, ..fail_over });
         let (doubts, disturbed) = unfaithful(&case);

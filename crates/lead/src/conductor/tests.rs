@@ -221,7 +221,7 @@ fn say_unreached(conductor: &mut Conductor, member: u16, members: &[u16]) {
 }
 
 #[test]
-fn a_machine_that_lacks_a_program_is_the_cause_and_not_lost_to_the_one_that_was_heard_first() {
+fn a_machine_that_lacks_a_program_is_the_cause_and_not_lost_to_the_one_that_reported_first() {
     let mut conductor = conductor(Stage::Preparing);
     say(&mut conductor, 0, failed("the run was stopped: host two is lost", 4));
     say(&mut conductor, 1, failed("node b: there is no program `iperf9` in PATH", 4));

@@ -38,7 +38,7 @@ pub struct MemoryReading {
 pub(super) struct MemoryFiles {
     max: File,
     /// What was asked.
-    told: Option<u64>,
+    asked: Option<u64>,
     /// With what is swapped out.
     with_swap: Option<File>,
     used: File,
@@ -65,7 +65,7 @@ impl MemoryFiles {
             let _ = max.and_then(|mut max| put(&mut max, "0"));
             return Some(MemoryFiles {
                 max: read_write(&folder.join("memory.max")).ok()?,
-                told: None,
+                asked: None,
                 with_swap: None,
                 used: File::open(folder.join("memory.current")).ok()?,
                 peak: File::open(folder.join("memory.peak")).ok(),
@@ -84,7 +84,7 @@ impl MemoryFiles {
             Events::V1 { failures: open("memory.failcnt")?, control: open("memory.oom_control")? };
         Ok(MemoryFiles {
             max: read_write(&folder.join("memory.limit_in_bytes"))?,
-            told: None,
+            asked: None,
             with_swap: write_only(&folder.join("memory.memsw.limit_in_bytes")).ok(),
             used: open("memory.usage_in_bytes")?,
             peak: open("memory.max_usage_in_bytes").ok(),
@@ -96,20 +96,20 @@ impl MemoryFiles {
 
     pub(super) fn limit(&mut self, bytes: u64) -> io::Result<()> {
         self.write(bytes)?;
-        self.told = Some(bytes);
+        self.asked = Some(bytes);
         Ok(())
     }
 
     /// Sets what another process has changed, and says what. The kernel keeps whole pages.
     pub(super) fn correct(&mut self) -> Option<String> {
-        let told = self.told?;
+        let asked = self.asked?;
         let found = get(&mut self.max).ok()?;
         let is_held =
-            found.trim().parse::<u64>().is_ok_and(|it| it.abs_diff(told) < limits::page_bytes());
+            found.trim().parse::<u64>().is_ok_and(|it| it.abs_diff(asked) < limits::page_bytes());
         if is_held {
             return None;
         }
-        Some(changed("the memory limit", &found, &told.to_string(), self.write(told)))
+        Some(changed("the memory limit", &found, &asked.to_string(), self.write(asked)))
     }
 
     fn write(&mut self, bytes: u64) -> io::Result<()> {

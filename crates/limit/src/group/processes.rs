@@ -22,7 +22,7 @@ pub struct ProcessReading {
 pub(super) struct ProcessFiles {
     max: File,
     /// What was asked.
-    told: Option<u32>,
+    asked: Option<u32>,
     current: File,
     /// Since Linux 6.0.
     peak: Option<File>,
@@ -40,7 +40,7 @@ impl ProcessFiles {
         };
         Some(ProcessFiles {
             max: read_write(&folder.join("pids.max")).ok()?,
-            told: None,
+            asked: None,
             current: File::open(folder.join("pids.current")).ok()?,
             peak: File::open(folder.join("pids.peak")).ok(),
             events: File::open(folder.join("pids.events")).ok()?,
@@ -50,18 +50,18 @@ impl ProcessFiles {
 
     pub(super) fn limit(&mut self, count: u32) -> io::Result<()> {
         put(&mut self.max, &count.to_string())?;
-        self.told = Some(count);
+        self.asked = Some(count);
         Ok(())
     }
 
     /// Sets what another process has changed, and says what.
     pub(super) fn correct(&mut self) -> Option<String> {
-        let told = self.told?;
+        let asked = self.asked?;
         let found = get(&mut self.max).ok()?;
-        if found.trim() == told.to_string() {
+        if found.trim() == asked.to_string() {
             return None;
         }
-        Some(changed("pids.max", &found, &told.to_string(), self.limit(told)))
+        Some(changed("pids.max", &found, &asked.to_string(), self.limit(asked)))
     }
 
     pub(super) fn read(&mut self) -> io::Result<ProcessReading> {

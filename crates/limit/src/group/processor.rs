@@ -10,7 +10,7 @@
 //!
 //! A group of version 1 cannot have a greater share than one around it (`EINVAL`), such as that of a
 //! container; one of version 2 can, and has no more of it. In both it gets what those around leave,
-//! which [`ProcessorFiles::around`] tells.
+//! which [`ProcessorFiles::around`] reports.
 
 use std::fs::{self, File};
 use std::io;
@@ -28,7 +28,7 @@ pub(super) struct ProcessorFiles {
     files: Files,
     folder: PathBuf,
     /// The quota and the period that were set; no quota: groups around hold it.
-    told: Option<(Option<u64>, u64)>,
+    asked: Option<(Option<u64>, u64)>,
     around: Option<u32>,
 }
 
@@ -46,7 +46,7 @@ impl ProcessorFiles {
         let of = |files, folder: &Path| ProcessorFiles {
             files,
             folder: folder.to_owned(),
-            told: None,
+            asked: None,
             around: None,
         };
         if place.given.contains(&Resource::Processor) {
@@ -76,7 +76,7 @@ impl ProcessorFiles {
     pub(super) fn limit(&mut self, share: u32) -> io::Result<()> {
         self.around = share_around(&self.folder).filter(|around| *around < share);
         let (quota, period) = bandwidth(share);
-        let told = match &self.files {
+        let asked = match &self.files {
             Files::V2 { .. } => self.write((Some(quota), period)).map(|()| (Some(quota), period)),
             Files::V1 { .. } => {
                 let (quota, period) = bandwidth(self.around.unwrap_or(share));
@@ -89,7 +89,7 @@ impl ProcessorFiles {
                 }
             }
         };
-        self.told = Some(told?);
+        self.asked = Some(asked?);
         Ok(())
     }
 
@@ -100,22 +100,22 @@ impl ProcessorFiles {
 
     /// Sets what another process has changed, and says what.
     pub(super) fn correct(&mut self) -> Option<String> {
-        let (quota, period) = self.told?;
-        let (file, told, found) = match &mut self.files {
+        let (quota, period) = self.asked?;
+        let (file, asked, found) = match &mut self.files {
             Files::V2 { max, .. } => {
-                let told = quota.map_or_else(|| "max".to_owned(), |quota| quota.to_string());
-                ("cpu.max", format!("{told} {period}"), get(max).ok()?)
+                let asked = quota.map_or_else(|| "max".to_owned(), |quota| quota.to_string());
+                ("cpu.max", format!("{asked} {period}"), get(max).ok()?)
             }
             Files::V1 { quota: file, period: other, .. } => {
-                let told = quota.map_or_else(|| "-1".to_owned(), |quota| quota.to_string());
+                let asked = quota.map_or_else(|| "-1".to_owned(), |quota| quota.to_string());
                 let found = format!("{} {}", get(file).ok()?.trim(), get(other).ok()?.trim());
-                ("cpu.cfs_quota_us", format!("{told} {period}"), found)
+                ("cpu.cfs_quota_us", format!("{asked} {period}"), found)
             }
         };
-        if found.trim() == told {
+        if found.trim() == asked {
             return None;
         }
-        Some(changed(file, &found, &told, self.write((quota, period))))
+        Some(changed(file, &found, &asked, self.write((quota, period))))
     }
 
     fn write(&mut self, (quota_us, period_us): (Option<u64>, u64)) -> io::Result<()> {
@@ -248,9 +248,9 @@ mod tests {
         let (_root, folder) = groups(&["-1\n", "20000\n", "50000\n", "-1\n"]);
         let mut files = files(&folder);
         files.limit(400).unwrap();
-        assert_eq!((files.around(), files.told), (Some(200), Some((Some(1_000), 5_000))));
+        assert_eq!((files.around(), files.asked), (Some(200), Some((Some(1_000), 5_000))));
         files.limit(150).unwrap();
-        assert_eq!((files.around(), files.told), (None, Some((Some(1_000), 6_667))));
+        assert_eq!((files.around(), files.asked), (None, Some((Some(1_000), 6_667))));
     }
 
     #[test]

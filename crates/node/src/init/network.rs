@@ -132,6 +132,6 @@ pub(super) fn disciplines() -> Vec<String> {
     matters.take(DISCIPLINES_MOST).map(text).collect()
 }
 
-/// What devices have where nobody has changed that.
+/// What devices have where no program has changed that.
 const USUAL: [&str; 5] = ["noqueue", "pfifo_fast", "mq", "fq_codel", "fq"];
 const DISCIPLINES_MOST: usize = 20;

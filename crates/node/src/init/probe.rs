@@ -112,7 +112,7 @@ fn answer(
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
     let socket = UdpSocket::bind((own, 0)).map_err(&reason)?;
-    // So that only this address is heard, and an ICMP error is.
+    // So that only datagrams of this address are received, and ICMP errors are.
     socket.connect(address).map_err(&reason)?;
     socket.send(&question.send).map_err(&reason)?;
     let expect = &question.expect;

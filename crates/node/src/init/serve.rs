@@ -94,15 +94,9 @@ impl Server<'_> {
                 let reply = self.programs.spawn(&spawn, &descriptors);
                 self.reply(&reply)
             }
-            Request::Signal { id, signal, token } => {
-                let failed = self.programs.signal(id, signal);
-                let at_ns = clock::monotonic_ns();
-                let sent = token.map(|token| Reply::Signalled { token, at_ns });
-                failed.into_iter().chain(sent).try_for_each(|reply| self.reply(&reply))
-            }
+            Request::Signal { id, signal, token } => self.signal(id, signal, token),
             Request::Disciplines => {
-                let found = network::disciplines();
-                self.reply(&Reply::Disciplines { found })
+                self.reply(&Reply::Disciplines { found: network::disciplines() })
             }
             Request::Watch { token, what } => {
                 self.watches.push((token, what));
@@ -117,13 +111,10 @@ impl Server<'_> {
                 ended.for_each(Echo::end);
                 Ok(())
             }
-            Request::Routes(edit) => match network::edit(&edit) {
-                Ok(()) => Ok(()),
-                Err(error) => {
-                    let message = format!("{error}: {}", error.source);
-                    self.reply(&Reply::RoutesFailed { message })
-                }
-            },
+            Request::Routes(edit) => network::edit(&edit).or_else(|error| {
+                let message = format!("{error}: {}", error.source);
+                self.reply(&Reply::RoutesFailed { message })
+            }),
             // A host process that has closed the other end is not interested any more.
             Request::Diagnose => {
                 let _ = descriptors.first().map(observe::diagnose);
@@ -162,6 +153,19 @@ impl Server<'_> {
                 Ok(())
             }
         }
+    }
+
+    /// Signals a program, and reports when that was done to what asks for it.
+    fn signal(
+        &mut self,
+        id: Option<u64>,
+        signal: i32,
+        token: Option<u64>,
+    ) -> Result<(), ChannelError> {
+        let failed = self.programs.signal(id, signal);
+        let at_ns = clock::monotonic_ns();
+        let sent = token.map(|token| Reply::Signalled { token, at_ns });
+        failed.into_iter().chain(sent).try_for_each(|reply| self.reply(&reply))
     }
 
     /// Where that fails, the gateway process sees that its socket is closed.

@@ -61,7 +61,7 @@ words! {
 
 words! {
     /// What of delays between machines has to be right. Their clocks are compared by messages, which
-    /// cannot tell a slower way out from a slower way back: what is too early one way is as late the
+    /// cannot distinguish a slower way out from a slower way back: what is too early one way is as late the
     /// other way.
     WhichDelays as "Delays"; Delays {
         /// Each way. Clocks that are not known to the bound of `--max-lateness` make the run NOT
@@ -82,7 +82,7 @@ fn read_host_timeout(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Span> {
     if time < HOST_TIMEOUT_LEAST || time > HOST_TIMEOUT_MOST {
         let (least, most) = (HOST_TIMEOUT_LEAST, HOST_TIMEOUT_MOST);
         let message = format!("host-timeout: {time} is not from {least} to {most}");
-        let hint = "within the least, machines that live are heard; connections between agents end \
+        let hint = "within the least, machines that live have answered; connections between agents end \
                     soon after the most";
         from.mistake_with_hint(field.wrong(), message, hint);
         return None;

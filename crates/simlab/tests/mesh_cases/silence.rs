@@ -59,7 +59,7 @@ fn a_member_that_is_away_for_less_than_its_run_bears_is_silent_and_goes_on() {
 }
 
 #[test]
-fn a_pause_that_nobody_would_notice_is_not_reported() {
+fn a_pause_that_has_no_effect_is_not_reported() {
     for seed in 0..10 {
         let mut world = patient(4, seed, Span::from_secs(5));
         world.stall(3, Span::from_millis(400));

@@ -25,12 +25,12 @@ pub(super) fn begun(begun: &Begun, outcome: &Result<(), String>) -> String {
     )
 }
 
-/// A command in a node.
+/// A command in a node. Its arguments may hold secrets and are not shown.
 pub(super) fn command(command: &Command) -> String {
     let Command { run, node, from, argv } = command;
-    let words: Vec<String> = argv.iter().map(|word| plain(word)).collect();
-    let (run, words) = (text_of(*run), words.join(" "));
-    format!("agent: run {run}: command in {}, from {from}: {words}", plain(node))
+    let program = argv.first().map_or_else(String::new, |program| plain(program));
+    let run = text_of(*run);
+    format!("agent: run {run}: command in {}, from {from}: {program}", plain(node))
 }
 
 /// Text of another machine on one line of this one's, without effect on a terminal.
@@ -87,11 +87,11 @@ mod tests {
             run: 1,
             node: "a".to_owned(),
             from: "10.0.0.5:4000".parse().expect("an address"),
-            argv: vec!["sh".to_owned(), "-c".to_owned(), "\u{7}ls".to_owned()],
+            argv: vec!["\u{7}ls".to_owned(), "--password=x".to_owned()],
         };
         assert_eq!(
             command(&of_node),
-            "agent: run 0000000000000001: command in a, from 10.0.0.5:4000: sh -c \\u{7}ls"
+            "agent: run 0000000000000001: command in a, from 10.0.0.5:4000: \\u{7}ls"
         );
     }
 }

@@ -46,7 +46,7 @@ fn record(notice: &AgentNotice) -> Value {
             "run": text_of(command.run),
             "node": command.node,
             "from": command.from,
-            "argv": command.argv,
+            "program": command.argv.first(),
         }),
         AgentNotice::Expired { run, name, removed } => json!({
             "event": "expired",

@@ -25,7 +25,7 @@ fn the_nearest_replica_gets_echo_requests_whatever_the_policy() {
     net.lose(net.now.as_nanos(), NEAR);
     assert_eq!(net.ask(&echo(V4.into())), [FAR]);
     net.lose(net.now.as_nanos(), FAR);
-    // The client is told that there is no such host.
+    // The client learns that there is no such host.
     assert_eq!(net.ask(&echo(V4.into())), [CLIENT]);
     net.check_conservation();
 }

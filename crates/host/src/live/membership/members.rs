@@ -139,7 +139,7 @@ impl Members {
     }
 
     /// A member answers again: since when it had not, if that is known.
-    pub(in crate::live) fn set_heard(&mut self, member: u16) -> Option<Time> {
+    pub(in crate::live) fn set_answering(&mut self, member: u16) -> Option<Time> {
         self.silent.remove(&member)
     }
 
@@ -235,12 +235,12 @@ mod tests {
     }
 
     #[test]
-    fn a_silence_is_told_once_and_over_when_the_member_is_heard() {
+    fn a_silence_is_reported_once_and_over_when_the_member_answers() {
         let since = Time::from_nanos(7);
         let mut members = members();
         assert!(members.set_silent(0, since));
         assert!(!members.set_silent(0, Time::from_nanos(9)));
-        assert_eq!((members.set_heard(0), members.set_heard(0)), (Some(since), None));
+        assert_eq!((members.set_answering(0), members.set_answering(0)), (Some(since), None));
         members.set_ended(0);
         assert!(!members.set_silent(0, since), "its part is over: it need not answer");
         members.lose(2, LATER, false);

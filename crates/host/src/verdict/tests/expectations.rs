@@ -253,7 +253,7 @@ fn a_service_is_judged_by_what_redirectors_did_until_the_end_of_the_run() {
     let unserved = seen("{service: www, unserved: {max: 2}}");
     assert_eq!(unserved, is("service www unserved", "2 packets", true));
     let gap = seen("{service: www, gap: {max: 700ms}}");
-    assert_eq!(gap, is("service www gap", "700.0ms", true));
+    assert_eq!(gap, is("service www gap", "700ms", true));
     assert!(!seen("{service: www, gap: {max: 699ms}}").2);
 }
 
