@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         junit: PathLike
         report: bool
         verbose: bool
+        raw: bool
         hosts: Union[str, Sequence[str]]
         ssh: str
         remote_windtunnel: str

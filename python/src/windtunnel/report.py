@@ -114,6 +114,7 @@ class Report(TypedDict, total=False):
     attempts: list[dict[str, Any]]
     lost: list[dict[str, Any]]
     lateness: Summary
+    planned: dict[str, Any]
     machine: dict[str, Any]
     hosts: list[dict[str, Any]]
     programs: list[Program]
@@ -123,6 +124,7 @@ class Report(TypedDict, total=False):
     replicas_watched: dict[str, Any]
     shares: list[dict[str, Any]]
     bounds: list[dict[str, Any]]
+    internet: dict[str, Any]
     expectations: list[Expectation]
     links: list[LinkReport]
     routers: list[dict[str, Any]]

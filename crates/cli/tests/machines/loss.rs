@@ -182,9 +182,12 @@ fn a_machine_that_cannot_keep_what_it_counted_is_lost_and_the_run_fails() {
     let scenario = "
 nodes:
   a: {run: 'true', pin: one}
-  b: {run: 'sh -c \"cd ../two/parts/* && mkdir -p part.json/full\"', pin: two}
+  b: {run: [sh, -c, 'echo began; until test -d ../two/parts/*/part.json; do sleep 0.05; done'], pin: two}
 ";
-    let outcome = machines.start(scenario, &[]).finish();
+    let mut run = machines.start(scenario, &[]);
+    run.wait_for("began");
+    std::fs::create_dir_all(machines.folders(1)[0].join("part.json/full")).unwrap();
+    let outcome = run.finish();
     outcome.assert_code(1);
     let last = outcome.stdout.lines().last().unwrap();
     assert!(last.contains("FAILED: host two is lost: cannot write "), "{}", outcome.stdout);

@@ -100,7 +100,11 @@ fn a_run_that_is_killed_leaves_files_of_whole_lines() {
 fn a_run_with_a_report_that_cannot_be_written_fails_and_names_the_file() {
     for user in users() {
         let lab = Lab::new(user);
-        let outcome = lab.run("nodes: {a: {run: mkdir out-0/run.json}}\n");
+        let wait = "until test -d out-0/run.json; do sleep 0.05; done";
+        let mut live = lab.start(&format!("nodes: {{a: {{run: [sh, -c, 'echo began; {wait}']}}}}\n"));
+        live.wait_for_output("a", "began");
+        std::fs::create_dir(live.folder().join("run.json")).unwrap();
+        let outcome = live.finish();
         outcome.assert_code(1);
         let last = outcome.stdout.lines().last().unwrap();
         assert!(last.contains("FAITHFUL, FAILED: cannot write"), "{last}");

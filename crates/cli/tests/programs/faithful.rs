@@ -12,7 +12,8 @@ fn pings() -> String {
     });
     let events: String = events.collect();
     format!(
-        "nodes: {{a: {{run: ping -i 0.01 -c 300 b}}, b: {{}}, c: {{run: sleep 60, daemon: true}}}}
+        "allow-unreachable: true
+nodes: {{a: {{run: ping -i 0.01 -c 300 b}}, b: {{}}, c: {{run: sleep 60, daemon: true}}}}
 links: [{{between: [a, b], name: wire, latency: 2ms}}, {{between: [b, c]}}]
 events:
 {events}"

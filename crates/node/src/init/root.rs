@@ -172,6 +172,8 @@ fn failure(action: &str, path: &Path, error: &io::Error) -> Failure {
 /// overlayfs has to copy the folder before something can be made in it, with its owner and group, and
 /// a number that the user namespace does not map cannot be given to the copy.
 fn unmapped(path: &str, folder: &Path) -> Failure {
+    // A layer has a short name that leads to its folder: the user knows the latter.
+    let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     let folder = folder.display();
     Failure {
         stage: "mounts".into(),
