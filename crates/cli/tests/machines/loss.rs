@@ -186,7 +186,10 @@ nodes:
 ";
     let mut run = machines.start(scenario, &[]);
     run.wait_for("began");
-    std::fs::create_dir_all(machines.folders(1)[0].join("part.json/full")).unwrap();
+    // By the agent's user, which removes it afterwards.
+    let taken = machines.folders(1)[0].join("part.json/full");
+    let mut make = machines.command(1, "mkdir", &["-p", taken.to_str().unwrap()]);
+    assert!(make.status().unwrap().success());
     let outcome = run.finish();
     outcome.assert_code(1);
     let last = outcome.stdout.lines().last().unwrap();

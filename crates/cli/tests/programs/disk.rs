@@ -101,7 +101,8 @@ fn a_run_with_a_report_that_cannot_be_written_fails_and_names_the_file() {
     for user in users() {
         let lab = Lab::new(user);
         let wait = "until test -d out-0/run.json; do sleep 0.05; done";
-        let mut live = lab.start(&format!("nodes: {{a: {{run: [sh, -c, 'echo began; {wait}']}}}}\n"));
+        let mut live =
+            lab.start(&format!("nodes: {{a: {{run: [sh, -c, 'echo began; {wait}']}}}}\n"));
         live.wait_for_output("a", "began");
         std::fs::create_dir(live.folder().join("run.json")).unwrap();
         let outcome = live.finish();
