@@ -205,13 +205,12 @@ impl Life {
             }
             CarrierEvent::Word { run, member, word } => self.runs.handle_word(run, member, word),
             CarrierEvent::Asked { ask, to, rest, .. } => {
-                let ready = self.answer_at_once(&ask);
-                if let Some(ready) = ready {
+                if let Some(ready) = self.answer_at_once(&ask) {
                     tokio::task::spawn_local(answer::send(to, ready));
                     return;
                 }
-                let (card, others) = (self.card(), self.others());
-                let answering = answer::answer(ask, card, others, self.carrier.clone(), to, rest);
+                let (card, others, carrier) = (self.card(), self.others(), self.carrier.clone());
+                let answering = answer::answer(ask, card, others, carrier, to, rest);
                 tokio::task::spawn_local(answering);
             }
             CarrierEvent::Refused { from, why } => {
@@ -220,10 +219,7 @@ impl Life {
                 }
             }
             CarrierEvent::RefusedBy { by, why } => {
-                if self.refused_by.len() >= REFUSED_BY_MAX {
-                    self.refused_by.clear();
-                }
-                if self.refused_by.insert(by, why.clone()).as_ref() != Some(&why) {
+                if self.is_refused_otherwise(by, &why) {
                     notify(AgentNotice::RefusedBy { by, why });
                 }
             }
@@ -231,6 +227,14 @@ impl Life {
                 notify(AgentNotice::Expired { run, name, removed });
             }
         }
+    }
+
+    /// Whether another agent refuses this one for another reason than before.
+    fn is_refused_otherwise(&mut self, by: SocketAddr, why: &str) -> bool {
+        if self.refused_by.len() >= REFUSED_BY_MAX {
+            self.refused_by.clear();
+        }
+        self.refused_by.insert(by, why.to_owned()).as_deref() != Some(why)
     }
 
     fn report_refusals(&mut self, notify: &mut impl FnMut(AgentNotice)) {

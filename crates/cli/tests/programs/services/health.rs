@@ -71,7 +71,7 @@ fn a_server_whose_datagrams_say_something_else_is_out_after_its_count_of_failure
                        s.sendto(b'pang' if sick else b'pong', peer)\n";
         lab.write("pong.py", answers);
         let health =
-            "health: {udp: ping, expect: pong, every: 50ms, timeout: 100ms, fall: 3, rise: 2}";
+            "health: {udp: ping, expect: pong, every: 50ms, timeout: 2s, fall: 3, rise: 2}";
         let text = file(&format!("ports: 53/udp, {health}"), "udp 0.0.0.0 53", "udp www 53");
         let text = text.replace("python3 -u serve.py udp 0.0.0.0 53", "python3 -u pong.py");
         let mut live = lab.start(&text);
