@@ -4,6 +4,7 @@ use windtunnel_cluster::protocol::run::text_of;
 use windtunnel_cluster::{Begun, Command};
 
 use crate::render::quantity;
+use crate::render::text::{escaped, is_active};
 
 /// A run that begins here, or is refused.
 pub(super) fn begun(begun: &Begun, outcome: &Result<(), String>) -> String {
@@ -35,11 +36,7 @@ pub(super) fn command(command: &Command) -> String {
 
 /// Text of another machine on one line of this one's, without effect on a terminal.
 fn plain(text: &str) -> String {
-    let mut shown = String::new();
-    for c in text.chars() {
-        if c.is_control() { shown.extend(c.escape_default()) } else { shown.push(c) }
-    }
-    shown
+    escaped(text, is_active)
 }
 
 /// Programs that a line names.
