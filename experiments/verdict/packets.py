@@ -10,8 +10,8 @@ PATH_NS = 300_000
 LATENCY_MS = 20
 
 
-def network(count=1000, spacing_ns=2_000_000, size=200, links=None, more="", keys_a="", keys_b="", nodes=""):
-    """Two nodes, a that sends probes to b, 20 ms apart; `links`, `more`: instead of the link, and after the links."""
+def network(count=1000, spacing_ns=2_000_000, size=200, links=None, nodes=""):
+    """Two nodes, a that sends probes to b, 20 ms apart; `links`: instead of the link."""
     links = links or f"  - {{between: [a, b], latency: {LATENCY_MS}ms}}\n"
     return f"""
 ipv6: false
@@ -20,21 +20,19 @@ nodes:
   a:
     after: [b]
     run: [{sys.executable}, {PROBE}, send, b, "9", "{count}", "{spacing_ns}", "{size}", FOLDER/sent]
-{keys_a}
   b:
     ready: log:ready
     run: [{sys.executable}, {PROBE}, receive, "9", FOLDER/came]
-{keys_b}
 {nodes}links:
-{links}{more}"""
+{links}"""
 
 
-def truth(trial, latency_ms=LATENCY_MS, bound_ms=1.0, losable=False, count=None, early_ms=0.02):
+def truth(trial, latency_ms=LATENCY_MS, bound_ms=1.0, count=None, early_ms=0.02):
     """Compares each probe's delay with what is asked.
 
     More than 1 % later than the bound, or one more than 25 times as late, is broken whatever a rule of 0.1 % or of 20
-    times says; none late is right; between the two a verdict may go either way. `losable`: whether the file itself
-    loses packets. `count`: how many probes the program gave to its kernel, where some may never have left it. `early_ms`: how much
+    times says; none late is right; between the two a verdict may go either way.
+    `count`: how many probes the program gave to its kernel, where some may never have left it. `early_ms`: how much
     less than asked is within the bound.
     """
     try:
@@ -49,7 +47,7 @@ def truth(trial, latency_ms=LATENCY_MS, bound_ms=1.0, losable=False, count=None,
     worst, least = max(late, default=0), min(late, default=0)
     many = sum(1 for one in late if one > bound + PATH_NS)
     seen = f"{many} of {len(late)} late, at the worst {worst / 1e6:.2f} ms, least {least / 1e6:.3f} ms, {lost} lost"
-    if lost and not losable:
+    if lost:
         return Truth(True, seen)
     if many > 0.01 * len(late) and many > 5 or worst > 25 * bound + PATH_NS:
         return Truth(True, seen)

@@ -29,24 +29,29 @@ class Truth:
     notice: str | None = None
 
 
-class Trial:
-    """A scenario that runs: `with Trial(text, chance) as trial`. The folder and all that it started end with it."""
+def deliver(process, number):
+    """A signal to a process that may have ended."""
+    try:
+        os.kill(process, number)
+    except ProcessLookupError:
+        pass
 
-    def __init__(self, scenario, chance, *options, environment=None, folder=None):
-        self.chance = chance
+
+class Trial:
+    """A scenario that runs: `with Trial(text) as trial`. The folder and all that it started end with it."""
+
+    def __init__(self, scenario, *options, folder=None):
         self.folder = Path(folder or tempfile.mkdtemp(prefix="wt-verdict-"))
         self.folder.chmod(0o755)
         self.run = self.folder / "run"
         self.file = self.folder / "net.yaml"
         self.file.write_text(scenario.replace("FOLDER", str(self.folder)))
-        self.options, self.environment = options, {**os.environ, **(environment or {})}
-        self.process, self.others = None, []
+        self.options, self.process, self.others = options, None, []
 
     def __enter__(self):
         command = [os.environ["WINDTUNNEL"], "run", str(self.file), "--out", str(self.run), "--quiet", *self.options]
         self.log = open(self.folder / "log", "w", encoding="utf-8")
-        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=subprocess.STDOUT,
-                                        env=self.environment, cwd=self.folder)
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=subprocess.STDOUT, cwd=self.folder)
         return self
 
     def __exit__(self, *_):
@@ -71,19 +76,6 @@ class Trial:
         while self.process.poll() is None and not (events.exists() and events.stat().st_size):
             time.sleep(0.005)
 
-    def wait_until(self, seconds):
-        """Sleeps until so long after the begin, as far as `wait_for_begin` knows it."""
-        time.sleep(max(0, seconds))
-
-    def threads(self, name=None):
-        """Thread ids of the run's process, of those with this name if one is given."""
-        tasks = Path(f"/proc/{self.process.pid}/task")
-        found = []
-        for task in tasks.iterdir():
-            if name is None or (task / "comm").read_text().strip() == name:
-                found.append(int(task.name))
-        return found
-
     def children(self, name=None):
         """Process ids of the run's child processes, of those with this name if one is given."""
         listed = []
@@ -100,16 +92,10 @@ class Trial:
     def stop_for(self, processes, seconds):
         """SIGSTOP, and SIGCONT after so long."""
         for process in processes:
-            try:
-                os.kill(process, signal.SIGSTOP)
-            except ProcessLookupError:
-                return
+            deliver(process, signal.SIGSTOP)
         time.sleep(seconds)
         for process in processes:
-            try:
-                os.kill(process, signal.SIGCONT)
-            except ProcessLookupError:
-                pass
+            deliver(process, signal.SIGCONT)
 
     # What is known afterwards.
 
@@ -132,10 +118,6 @@ class Trial:
 
     def output(self, node, name="stdout"):
         return (self.run / "nodes" / node / name).read_text(errors="replace")
-
-    def events(self):
-        with open(self.run / "events.jsonl", encoding="utf-8") as lines:
-            return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
 def node(name, code, *words, keys=""):

@@ -1,6 +1,7 @@
 """What the file plans happens late, and something else than windtunnel's own record says when."""
 
 import sys
+import time
 
 from trial import Trial, Truth, node
 
@@ -47,9 +48,9 @@ events:
 def kill_while_stopped(chance):
     """A planned kill falls into a time in which the run's process is stopped."""
     at = chance.randrange(400, 900)
-    with Trial(scenario(at, "node: a, do: kill"), chance) as trial:
+    with Trial(scenario(at, "node: a, do: kill")) as trial:
         trial.wait_for_begin()
-        trial.wait_until(at / 1000 - 0.05)
+        time.sleep(at / 1000 - 0.05)
         trial.stop_for([trial.process.pid], chance.uniform(0.1, 0.8))
         return judged(trial.finish(), lasted(trial, "a", at), 20)
 
@@ -57,9 +58,9 @@ def kill_while_stopped(chance):
 def main_thread_stopped(chance):
     """The same, but packets go on: only the thread that does events is stopped, by a tracer."""
     at = chance.randrange(400, 900)
-    with Trial(scenario(at, "node: a, do: kill"), chance) as trial:
+    with Trial(scenario(at, "node: a, do: kill")) as trial:
         trial.wait_for_begin()
-        trial.wait_until(at / 1000 - 0.2)
+        time.sleep(at / 1000 - 0.2)
         trial.beside([sys.executable, "-c", HOLD, str(trial.process.pid), str(chance.uniform(0.3, 0.8))])
         report = trial.finish()
         return judged(report, lasted(trial, "a", at), 20)
@@ -82,9 +83,9 @@ libc.ptrace(DETACH, thread, None, None)
 def init_stopped(chance):
     """The init of the node is stopped when its program is to be killed."""
     at = chance.randrange(400, 900)
-    with Trial(scenario(at, "node: a, do: kill"), chance) as trial:
+    with Trial(scenario(at, "node: a, do: kill")) as trial:
         trial.wait_for_begin()
-        trial.wait_until(at / 1000 - 0.05)
+        time.sleep(at / 1000 - 0.05)
         trial.stop_for(trial.children("wt:a"), chance.uniform(0.1, 0.4))
         return judged(trial.finish(), lasted(trial, "a", at), 20)
 
@@ -98,9 +99,9 @@ def start_late(chance):
 """
     text = scenario(5000, "node: a, do: kill", more).replace("duration: 5700ms", f"duration: {at + 900}ms")
     text = text.replace("links: [", "links: [{between: [late, begin], latency: 1ms}, ").replace("at: 5000ms", f"at: {at + 800}ms")
-    with Trial(text, chance) as trial:
+    with Trial(text) as trial:
         trial.wait_for_begin()
-        trial.wait_until(at / 1000 - 0.05)
+        time.sleep(at / 1000 - 0.05)
         trial.stop_for([trial.process.pid], chance.uniform(0.2, 0.7))
         report = trial.finish()
         late = int((trial.folder / "late").read_text()) - int((trial.folder / "begin").read_text())
@@ -122,9 +123,9 @@ links:
 events:
   - {{at: {at}ms, link: changed, set: {{latency: 30ms}}}}
 """
-    with Trial(text, chance) as trial:
+    with Trial(text) as trial:
         trial.wait_for_begin()
-        trial.wait_until(at / 1000 - 0.2)
+        time.sleep(at / 1000 - 0.2)
         trial.beside([sys.executable, "-c", HOLD, str(trial.process.pid), str(chance.uniform(0.3, 0.7))])
         report = trial.finish()
         begin = int((trial.folder / "begin").read_text())
@@ -167,7 +168,7 @@ open(sys.argv[1], "w").writelines(f"{sent} {came}\\n" for sent, came in rows)
 """
 
 
-def group_killed(chance):
+def group_killed(_chance):
     """Forty nodes are killed at one time: from the first death to the last."""
     count = 40
     members = "".join(node(f"m{n}", TICKS, f"FOLDER/m{n}") for n in range(count))
@@ -186,7 +187,7 @@ links:
 events:
   - {{at: 1800ms, node: [{names}], do: kill}}
 """
-    with Trial(text, chance) as trial:
+    with Trial(text) as trial:
         report = trial.finish()
         deaths = [lasted(trial, f"m{n}", 1800) for n in range(count)]
         # They write every 5 ms.

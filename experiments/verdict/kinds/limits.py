@@ -26,11 +26,10 @@ import os
 for line in open("/proc/self/cgroup"):
     number, controllers, path = line.strip().split(":", 2)
     root = "/sys/fs/cgroup" + ("/" + controllers.removeprefix("name=") if controllers else "")
-    for name in ("cgroup.procs",):
-        try:
-            open(os.path.join(root, name), "w").write(str(os.getpid()))
-        except OSError:
-            pass
+    try:
+        open(os.path.join(root, "cgroup.procs"), "w").write(str(os.getpid()))
+    except OSError:
+        pass
 """
 
 
@@ -50,23 +49,23 @@ def scenario(keys, code, *words):
 def cpu_held(chance):
     """A program computes under a limit."""
     asked = chance.choice([0.1, 0.2, 0.5])
-    with Trial(scenario(f"cpu: {asked:.0%}", COMPUTE % "", 3), chance) as trial:
+    with Trial(scenario(f"cpu: {asked:.0%}", COMPUTE % "", 3)) as trial:
         return share(trial, asked, trial.finish())
 
 
 def cpu_left(chance):
     """The program leaves its control group before it computes."""
     asked = chance.choice([0.1, 0.2])
-    with Trial(scenario(f"cpu: {asked:.0%}", COMPUTE % LEAVE, 3), chance) as trial:
+    with Trial(scenario(f"cpu: {asked:.0%}", COMPUTE % LEAVE, 3)) as trial:
         return share(trial, asked, trial.finish())
 
 
-def cpu_left_by_a_child(chance):
+def cpu_left_by_a_child(_chance):
     """A grandchild of the program does, in a session of its own."""
     asked = 0.1
     code = "import subprocess, sys\ncode = sys.argv[2]\n" \
         "subprocess.run([sys.executable, '-c', code, sys.argv[1]], start_new_session=True)\n"
-    with Trial(scenario(f"cpu: {asked:.0%}", code, 3, COMPUTE % LEAVE), chance) as trial:
+    with Trial(scenario(f"cpu: {asked:.0%}", code, 3, COMPUTE % LEAVE)) as trial:
         return share(trial, asked, trial.finish())
 
 
@@ -82,8 +81,8 @@ print(int(status["VmRSS"].split()[0]) << 10)
 """
 
 
-def memory(chance, leave):
-    with Trial(scenario("memory: 50MB", MEMORY % (leave, 150)), chance) as trial:
+def memory(leave):
+    with Trial(scenario("memory: 50MB", MEMORY % (leave, 150))) as trial:
         report = trial.finish()
         try:
             had = int(trial.output("a").split()[-1])
@@ -92,14 +91,14 @@ def memory(chance, leave):
         return report, Truth(had > 75e6, f"{had / 1e6:.0f} MB of 50")
 
 
-def memory_left(chance):
+def memory_left(_chance):
     """The program leaves its group, and takes three times its memory."""
-    return memory(chance, LEAVE)
+    return memory(LEAVE)
 
 
-def memory_held(chance):
+def memory_held(_chance):
     """The program takes three times its memory: it is ended for it, or swaps."""
-    return memory(chance, "")
+    return memory("")
 
 
 PROCESSES = """
@@ -121,9 +120,9 @@ for child in children:
 """
 
 
-def pids_left(chance):
+def pids_left(_chance):
     """The program leaves its group, and makes 200 processes."""
-    with Trial(scenario("pids: 5", PROCESSES % LEAVE), chance) as trial:
+    with Trial(scenario("pids: 5", PROCESSES % LEAVE)) as trial:
         report = trial.finish()
         try:
             had = int(trial.output("a").split()[-1])

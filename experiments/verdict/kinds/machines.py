@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import packets
-from trial import PROBE, Truth
+from trial import PROBE, Truth, deliver
 
 HERE = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HERE.parent.parent / "bench"))
@@ -64,7 +64,7 @@ class Folder:
         self.folder = folder
 
 
-def over(chance, from_ms, to_ms, loss=0.0, provoke=None, swap=False, losable=False):
+def over(from_ms, to_ms, loss=0.0, provoke=None, swap=False):
     with Behind(from_ms, to_ms, loss) as machines:
         shared = machines.folder / "shared"
         shared.mkdir()
@@ -75,37 +75,37 @@ def over(chance, from_ms, to_ms, loss=0.0, provoke=None, swap=False, losable=Fal
             text = text.replace("pin: m0", "pin: mX").replace("pin: m1", "pin: m0").replace("pin: mX", "pin: m1")
         folder, process = machines.begin(text, "--quiet")
         if provoke:
-            provoke(machines, folder, process)
+            provoke(machines, folder)
         said, error = process.communicate()
         try:
             report = json.loads((folder / "run.json").read_text())
         except (OSError, json.JSONDecodeError):
             return None, Truth(None, f"no report: {error.strip() or said}")
-        return report, packets.truth(Folder(shared), latency_ms=LATENCY_MS, losable=losable, early_ms=1.02)
+        return report, packets.truth(Folder(shared), latency_ms=LATENCY_MS, early_ms=1.02)
 
 
 def symmetric_underlay(chance):
     """Two machines with the same delay both ways."""
     delay = chance.uniform(0, 8)
-    return over(chance, delay, delay, swap=chance.random() < 0.5)
+    return over(delay, delay, swap=chance.random() < 0.5)
 
 
 def asymmetric_underlay(chance):
     """The underlay takes 4 to 20 ms one way, and nothing the other."""
     delays = [chance.uniform(4, 20), 0]
     chance.shuffle(delays)
-    return over(chance, *delays, swap=chance.random() < 0.5)
+    return over(*delays, swap=chance.random() < 0.5)
 
 
 def lossy_underlay(chance):
     """The underlay loses 0.5 to 3 % of its packets, which the file does not ask for."""
-    return over(chance, 0, 0, loss=chance.uniform(0.005, 0.03))
+    return over(0, 0, loss=chance.uniform(0.005, 0.03))
 
 
 def one_machine_pauses(chance):
     """All of one machine's processes are stopped for 0.05 to 1 s while probes are under way."""
 
-    def pause(machines, folder, _process):
+    def pause(machines, folder):
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline:
             if (folder / "events.jsonl").exists() and (folder / "events.jsonl").stat().st_size:
@@ -119,14 +119,7 @@ def one_machine_pauses(chance):
         for process in stopped:
             deliver(process, signal.SIGCONT)
 
-    return over(chance, 0, 0, provoke=pause)
-
-
-def deliver(process, number):
-    try:
-        os.kill(process, number)
-    except ProcessLookupError:
-        pass
+    return over(0, 0, provoke=pause)
 
 
 def descendants(process):

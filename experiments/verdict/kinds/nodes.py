@@ -15,7 +15,7 @@ sys.exit(subprocess.call([sys.executable, *sys.argv[3:]]))
 """
 
 
-def disturbed_at(place, command, chance, known=None):
+def disturbed_at(place, command, known=None):
     """Probes, where one of the two nodes runs this command, as root of the node, before its part of the work. `known`: whether the
     command disturbs them by what it is, where the stamps cannot show it (they are made after the node's own queue)."""
     text = packets.network()
@@ -23,7 +23,7 @@ def disturbed_at(place, command, chance, known=None):
         next(line for line in text.splitlines() if "receive," in line)
     words = old.strip().removeprefix("run: [").removesuffix("]")
     new = f"    user: root\n    run: [{sys.executable}, FOLDER/before.py, \"\", {command!r}, {words.split(', ', 1)[1]}]"
-    with Trial(text.replace(old, new), chance) as trial:
+    with Trial(text.replace(old, new)) as trial:
         (trial.folder / "before.py").write_text(BEFORE)
         report = trial.finish()
         truth = packets.truth(trial, count=1000)
@@ -31,36 +31,36 @@ def disturbed_at(place, command, chance, known=None):
         return report, dataclasses.replace(truth, broken=truth.broken or known, notice=place)
 
 
-def own_discipline(chance):
+def own_discipline(_chance):
     """A node limits its own device with a token bucket that drops."""
     tc = shutil.which("tc", path="/usr/sbin:/sbin:/usr/bin")
-    return disturbed_at("a", f"{tc} qdisc add dev eth0 root tbf rate 400kbit burst 1600 limit 3000", chance)
+    return disturbed_at("a", f"{tc} qdisc add dev eth0 root tbf rate 400kbit burst 1600 limit 3000")
 
 
-def own_delay(chance):
+def own_delay(_chance):
     """The same bucket with a long queue: nothing is lost, all is late."""
     tc = shutil.which("tc", path="/usr/sbin:/sbin:/usr/bin")
-    return disturbed_at("a", f"{tc} qdisc add dev eth0 root tbf rate 700kbit burst 1600 limit 1000000", chance, known=True)
+    return disturbed_at("a", f"{tc} qdisc add dev eth0 root tbf rate 700kbit burst 1600 limit 1000000", known=True)
 
 
-def own_filter(chance):
+def own_filter(_chance):
     """A node drops some of what comes to it by its own packet filter."""
     nft = shutil.which("nft", path="/usr/sbin:/sbin:/usr/bin")
     rule = f"{nft} add table ip t; {nft} 'add chain ip t c {{ type filter hook input priority 0; }}'; " \
         f"{nft} add rule ip t c numgen random mod 10 0 drop"
-    return disturbed_at("b", rule, chance)
+    return disturbed_at("b", rule)
 
 
-def little_memory(chance):
+def little_memory(_chance):
     """Queues need more than `--packet-memory` has: packets are lost that no link has dropped."""
     links = "  - {between: [a, b], latency: 300ms, rate: 100mbit}\n"
-    with Trial(packets.network(count=4000, spacing_ns=150_000, size=1500, links=links), chance,
+    with Trial(packets.network(count=4000, spacing_ns=150_000, size=1500, links=links),
                "--packet-memory", "1MB") as trial:
         report = trial.finish()
         return report, packets.truth(trial, latency_ms=300 + 1538 * 8 / 100e3)
 
 
-def full_translation_table(chance):
+def full_translation_table(_chance):
     """More sessions than a NAT has ports: new ones are refused, as the file says; the program sees it, the verdict names none."""
     text = f"""
 ipv6: false
@@ -72,7 +72,7 @@ links:
   - {{between: [a, r], latency: 1ms}}
   - {{between: [b, r], latency: 1ms}}
 """
-    with Trial(text, chance) as trial:
+    with Trial(text) as trial:
         report = trial.finish()
         return report, Truth(None, "refused by the NAT, as its table says")
 
@@ -96,7 +96,7 @@ while True:
 """
 
 
-def sockets_at_the_end(chance):
+def sockets_at_the_end(_chance):
     """Two thousand connections are open when the run ends: what the kernel drops of their resets is after the end."""
     code = OPEN_MANY
     text = f"""
@@ -106,7 +106,7 @@ nodes:
 {node("a", code, keys="after: [b]")}{node("b", TAKE_CONNECTIONS, keys="daemon: true" + chr(10) + "ready: log:ready")}
 links: [{{between: [a, b], latency: 1ms}}]
 """
-    with Trial(text, chance) as trial:
+    with Trial(text) as trial:
         report = trial.finish()
         # What it says of the sending itself is the business of other kinds.
         dropped = report is not None and any("dropped" in doubt for doubt in report["verdict"]["unfaithful"])

@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import threading
+import time
 
 from trial import Trial, Truth, node
 
@@ -34,9 +35,9 @@ nodes:
 {node("a", FETCH, server.getsockname()[1])}  internet: {{}}
 links: [{{between: [a, internet], latency: 10ms, rate: 100mbit}}]
 """
-    with Trial(text, chance, "--allow-host") as trial:
+    with Trial(text, "--allow-host") as trial:
         trial.wait_for_begin()
-        trial.wait_until(chance.uniform(0.2, 1.5))
+        time.sleep(chance.uniform(0.2, 1.5))
         provoke(trial)
         report = trial.finish()
         server.close()
@@ -70,7 +71,7 @@ def gateway_stopped(chance):
 
 def gateway_left_alone(chance):
     """Nothing happens to it."""
-    return fetched(chance, lambda trial: None)
+    return fetched(chance, lambda _trial: None)
 
 
 KINDS = [gateway_left_alone, gateway_stopped, gateway_killed]

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 
 import packets
 from trial import Trial, node
@@ -28,15 +29,15 @@ def measured(trial):
     return report, packets.truth(trial)
 
 
-def nothing(chance):
+def nothing(_chance):
     """Nothing is done to it."""
-    with Trial(packets.network(), chance) as trial:
+    with Trial(packets.network()) as trial:
         return measured(trial)
 
 
 def busy_beside(chance):
     """As many busy loops as processors, and up to ten more, of the same priority."""
-    with Trial(packets.network(), chance) as trial:
+    with Trial(packets.network()) as trial:
         for _ in range(os.cpu_count() + chance.randrange(10)):
             trial.beside([sys.executable, "-c", BUSY])
         return measured(trial)
@@ -45,7 +46,7 @@ def busy_beside(chance):
 def busy_before_all(chance):
     """Processes of a real-time class take every processor for 2 to 60 ms, again and again."""
     on = chance.uniform(0.002, 0.06)
-    with Trial(packets.network(), chance) as trial:
+    with Trial(packets.network()) as trial:
         trial.wait_for_begin()
         for _ in range(os.cpu_count()):
             trial.beside([sys.executable, "-c", BURSTS, str(on), str(chance.uniform(2, 20) * on)])
@@ -55,28 +56,28 @@ def busy_before_all(chance):
 def busy_before_all_once(chance):
     """The same, once, for 3 to 40 ms: a few packets of a thousand are late, or none."""
     on = chance.uniform(0.003, 0.04)
-    with Trial(packets.network(), chance) as trial:
+    with Trial(packets.network()) as trial:
         trial.wait_for_begin()
-        trial.wait_until(chance.uniform(0.2, 1.5))
+        time.sleep(chance.uniform(0.2, 1.5))
         for _ in range(os.cpu_count()):
             trial.beside([sys.executable, "-c", BURSTS, str(on), "60"])
         return measured(trial)
 
 
-def busy_nodes(chance):
+def busy_nodes(_chance):
     """The programs of the network itself compute on every processor."""
     nodes = "".join(f"  busy-{n}: {{daemon: true, run: [{sys.executable}, -c, '{BUSY}']}}\n" for n in range(4))
     links = "  - {between: [a, b], latency: 20ms}\n" + "".join(f"  - {{between: [busy-{n}, b], latency: 1ms}}\n" for n in range(4))
-    with Trial(packets.network(nodes=nodes, links=links), chance) as trial:
+    with Trial(packets.network(nodes=nodes, links=links)) as trial:
         return measured(trial)
 
 
-def flood_beside(chance):
+def flood_beside(_chance):
     """Another pair of nodes sends small datagrams as fast as it can."""
     code = "import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns.connect((\"d\", 9))\nwhile True:\n    try:\n        s.send(b\"x\")\n    except OSError:\n        pass\n"
     nodes = node("c", code, keys="daemon: true") + "  d: {}\n"
     links = "  - {between: [a, b], latency: 20ms}\n  - {between: [c, d], latency: 1ms}\n"
-    with Trial(packets.network(nodes=nodes, links=links), chance) as trial:
+    with Trial(packets.network(nodes=nodes, links=links)) as trial:
         return measured(trial)
 
 

@@ -8,6 +8,14 @@ import hashlib, socket, sys, threading, time
 def content(size):
     blocks = (hashlib.sha256(str(n).encode()).digest() for n in range(size // 32 + 1))
     return b"".join(blocks)[:size]
+def received(connection, size):
+    got = b""
+    while len(got) < size:
+        part = connection.recv(1 << 16)
+        if not part:
+            break
+        got += part
+    return got
 """
 SERVER = CONTENT + """
 def serve(connection):
@@ -16,12 +24,7 @@ def serve(connection):
             if connection.recv(1) == b"d":
                 connection.sendall(content(%(bytes)d))
             else:
-                got = b""
-                while len(got) < %(bytes)d:
-                    part = connection.recv(1 << 16)
-                    if not part:
-                        break
-                    got += part
+                got = received(connection, %(bytes)d)
                 connection.sendall(b"same" if got == content(%(bytes)d) else b"differ")
     except OSError:
         pass
@@ -36,12 +39,7 @@ begun = open(sys.argv[2], "w")
 try:
     if sys.argv[1] == "down":
         connection.sendall(b"d")
-        got = b""
-        while len(got) < %(bytes)d:
-            part = connection.recv(1 << 16)
-            if not part:
-                break
-            got += part
+        got = received(connection, %(bytes)d)
         print("same" if got == content(%(bytes)d) else f"differ: {len(got)} bytes")
     else:
         connection.sendall(b"u" + content(%(bytes)d))
@@ -73,7 +71,7 @@ events:
 expect:
   - {{node: client, exit: 0}}
 """
-    with Trial(text, chance) as trial:
+    with Trial(text) as trial:
         report = trial.finish()
         seen = trial.output("client").strip()
         # The run's own promise: a live server is never given up. It is judged as wrong where a client missed bytes.
