@@ -28,7 +28,7 @@ impl Hierarchy {
 
     /// The folder of the own group of a controller of version 1.
     pub(crate) fn first_version(&self, controller: &str) -> Option<PathBuf> {
-        let is_named = |list: &str| list.split(',').any(|name| name == controller);
+        let is_named = |list: &str| has_option(list, controller);
         let own = self.own_path(is_named)?;
         let mut mounts = self.mounts("cgroup").filter(|mount| is_named(mount.options));
         mounts.find_map(|mount| mount.folder_of(own))
@@ -54,7 +54,7 @@ impl Hierarchy {
         if mount.kind == "cgroup2" {
             return Some((String::new(), path));
         }
-        let mut lines = self.own.lines().filter_map(|line| line.split(':').nth(1));
+        let mut lines = groups_of(&self.own).map(|(controllers, _)| controllers);
         let is_own = |list: &&str| list.split(',').all(|name| has_option(mount.options, name));
         let controllers = lines.find(|list| !list.is_empty() && is_own(list))?;
         Some((controllers.to_owned(), path))
@@ -65,19 +65,19 @@ impl Hierarchy {
         Hierarchy { mounts: mounts.to_owned(), own: own.to_owned() }
     }
 
-    /// `number:controllers:path`.
     fn own_path(&self, is_wanted: impl Fn(&str) -> bool) -> Option<&str> {
-        self.own.lines().find_map(|line| {
-            let (_, rest) = line.split_once(':')?;
-            let (controllers, path) = rest.split_once(':')?;
-            is_wanted(controllers).then_some(path)
-        })
+        groups_of(&self.own).find(|own| is_wanted(own.0)).map(|(_, path)| path)
     }
 
     fn mounts(&self, kind: &str) -> impl Iterator<Item = Mount<'_>> {
         let lines = self.mounts.lines().filter_map(Mount::of_line);
         lines.filter(move |mount| mount.kind == kind)
     }
+}
+
+/// The controllers and the path of each line `number:controllers:path` of `/proc/PID/cgroup`.
+pub(crate) fn groups_of(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'))
 }
 
 fn has_option(options: &str, name: &str) -> bool {

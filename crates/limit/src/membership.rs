@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use windtunnel_sys::process::Pid;
 
-use crate::hierarchy::Hierarchy;
+use crate::hierarchy::{Hierarchy, groups_of};
 use crate::place::{Place, Resource};
 use crate::tree;
 
@@ -98,10 +98,15 @@ impl Membership {
     /// What does not limit a process, or one of its threads, any more.
     fn left(&self, folder: &Path) -> Vec<Resource> {
         let is_by_thread = self.homes.iter().any(|home| !home.controllers.is_empty());
-        let threads = is_by_thread.then(|| fs::read_dir(folder.join("task")));
-        let threads = threads.into_iter().flatten().flatten().flatten().map(|it| it.path());
+        let places: Vec<PathBuf> = if is_by_thread {
+            // The first thread, whose groups are those of the process, is among them.
+            let threads = fs::read_dir(folder.join("task")).into_iter().flatten().flatten();
+            threads.map(|it| it.path()).collect()
+        } else {
+            vec![folder.to_owned()]
+        };
         let mut all: Vec<Resource> = Vec::new();
-        for place in std::iter::once(folder.to_owned()).chain(threads) {
+        for place in places {
             let text = fs::read_to_string(place.join("cgroup")).unwrap_or_default();
             for resource in self.missing(&text) {
                 if !all.contains(&resource) {
@@ -112,14 +117,10 @@ impl Membership {
         all
     }
 
-    /// What the groups of a text do not limit; `number:controllers:path` is a line.
+    /// What the groups of a text do not limit.
     fn missing(&self, text: &str) -> Vec<Resource> {
         let is_at_home = |home: &Home| {
-            let mut lines = text.lines().filter_map(|line| {
-                let (_, rest) = line.split_once(':')?;
-                rest.split_once(':')
-            });
-            let own = lines.find(|(controllers, _)| *controllers == home.controllers);
+            let own = groups_of(text).find(|(controllers, _)| *controllers == home.controllers);
             own.is_none_or(|(_, path)| Path::new(path).starts_with(&home.path))
         };
         let left = self.homes.iter().filter(|home| !is_at_home(home));

@@ -6,7 +6,6 @@
 //! quota meanwhile: periods shorter than a tick would lose some (34 % of what was asked with 1 ms in
 //! 1.11 ms, 3 % with 1 ms in 2.5 ms, at 250 ticks a second). A burst of one more quota keeps what is
 //! given between two ticks, where the kernel has it (Linux 5.14).
-
 //!
 //! A group of version 1 cannot have a greater share than one around it (`EINVAL`), such as that of a
 //! container; one of version 2 can, and has no more of it. In both it gets what those around leave,
@@ -75,21 +74,19 @@ impl ProcessorFiles {
     /// Limits it to thousandths of a processor, as far as the groups around leave it these.
     pub(super) fn limit(&mut self, share: u32) -> io::Result<()> {
         self.around = share_around(&self.folder).filter(|around| *around < share);
-        let (quota, period) = bandwidth(share);
-        let asked = match &self.files {
-            Files::V2 { .. } => self.write((Some(quota), period)).map(|()| (Some(quota), period)),
-            Files::V1 { .. } => {
-                let (quota, period) = bandwidth(self.around.unwrap_or(share));
-                match self.write((Some(quota), period)) {
-                    // No quota is so exact that the kernel accepts it: those around hold it.
-                    Err(error) if self.around.is_some() && is_invalid(&error) => {
-                        self.write((None, period)).map(|()| (None, period))
-                    }
-                    done => done.map(|()| (Some(quota), period)),
-                }
+        let is_first = matches!(self.files, Files::V1 { .. });
+        let most = self.around.filter(|_| is_first);
+        let (quota, period) = bandwidth(most.unwrap_or(share));
+        let mut asked = (Some(quota), period);
+        match self.write(asked) {
+            // No quota is so exact that the kernel accepts it: those around hold it.
+            Err(error) if most.is_some() && is_invalid(&error) => {
+                asked.0 = None;
+                self.write(asked)?;
             }
-        };
-        self.asked = Some(asked?);
+            done => done?,
+        }
+        self.asked = Some(asked);
         Ok(())
     }
 
