@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 
 use windtunnel_control::{Client, Reply, Request, registry};
 use windtunnel_model::Plan;
+use windtunnel_report::read_plan;
 use windtunnel_sys::below::Below;
 
 use crate::exit::Exit;
@@ -40,9 +41,7 @@ impl Live {
     /// The plan of the run.
     pub(crate) fn plan(&self) -> Result<Plan, Failure> {
         let path = self.folder()?.join("plan.json");
-        let read = Below::open(self.folder()?)
-            .and_then(|below| below.read("plan.json", PLAN_BYTES_MAX))
-            .and_then(|json| Ok(serde_json::from_slice(&json)?));
+        let read = Below::open(self.folder()?).and_then(|below| read_plan(&below));
         read.map_err(|error| {
             Failure::new(Exit::Usage, format!("cannot read {}: {error}", path.display()))
         })
@@ -101,7 +100,6 @@ fn only(here: &[PathBuf], anywhere: &[PathBuf]) -> Result<PathBuf, Failure> {
 
 /// The parent of run folders that are not named on the command line.
 const RUNS: &str = "runs";
-const PLAN_BYTES_MAX: u64 = 256 << 20;
 
 #[cfg(test)]
 mod tests {

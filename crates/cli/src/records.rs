@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use windtunnel_cluster::machine;
 use windtunnel_evidence::{Evidence, Loader};
 use windtunnel_report::record_files;
 use windtunnel_sys::below::Below;
@@ -75,10 +76,8 @@ pub(crate) fn open(run: &Path, file: &Path) -> io::Result<File> {
 
 /// What records may take: of the memory of the machine that is free, or some where that is not said.
 fn memory_bytes() -> u64 {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let kilobytes = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse().ok());
-    kilobytes.map_or(MEMORY_BYTES, |kilobytes: u64| kilobytes.saturating_mul(1024) / 2)
+    let (_, free) = machine::memory();
+    if free.0 == 0 { MEMORY_BYTES } else { free.0 / 2 }
 }
 
 fn too_much(file: &Path) -> Failure {

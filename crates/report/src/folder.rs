@@ -15,6 +15,7 @@ use crate::{compare, fit};
 pub use groups::{RunGroup, groups};
 pub(crate) use line::line;
 pub(crate) use read::Facts;
+pub use read::read_plan;
 pub use records::record_files;
 
 /// Why runs cannot be shown.

@@ -37,4 +37,4 @@ mod series;
 pub mod text;
 
 pub use document::Document;
-pub use folder::{Options, Report, ReportError, RunGroup, groups, record_files};
+pub use folder::{Options, Report, ReportError, RunGroup, groups, read_plan, record_files};

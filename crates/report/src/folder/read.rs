@@ -108,13 +108,22 @@ fn open(folder: &Path) -> Result<Files<'_>, ReportError> {
     }
 }
 
+/// The plan of a run, from its folder.
+///
+/// # Errors
+///
+/// If it cannot be read, or is none.
+pub fn read_plan(run: &Below) -> io::Result<Plan> {
+    Ok(serde_json::from_slice(&run.read("plan.json", FILE_BYTES_MAX)?)?)
+}
+
 fn plan(files: &Files<'_>) -> Result<Plan, ReportError> {
-    let text = files.optional("plan.json")?;
-    let text = text.ok_or_else(|| ReportError::NoRun(files.path.to_owned()))?;
-    serde_json::from_slice(&text).map_err(|error| ReportError::Unusable {
-        path: files.path.join("plan.json"),
-        why: error.to_string(),
-    })
+    match read_plan(&files.below) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Err(ReportError::NoRun(files.path.to_owned()))
+        }
+        plan => plan.map_err(unusable(&files.path.join("plan.json"))),
+    }
 }
 
 fn summary(files: &Files<'_>) -> Result<Option<Value>, ReportError> {

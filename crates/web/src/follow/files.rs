@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use windtunnel_model::Plan;
 use windtunnel_report::document::{Map, Mark};
+use windtunnel_report::read_plan;
 use windtunnel_sys::below::Below;
 use windtunnel_trace::event::Event;
 
@@ -28,8 +28,7 @@ impl Files {
     /// If the folder cannot be opened.
     pub(super) fn open(folder: &Path) -> std::io::Result<Self> {
         let folder = Arc::new(Below::open(folder)?);
-        let plan = folder.read("plan.json", PLAN_BYTES_MAX).ok();
-        let plan: Option<Plan> = plan.and_then(|json| serde_json::from_slice(&json).ok());
+        let plan = read_plan(&folder).ok();
         let lanes = plan.as_ref().map(|plan| Map::of(plan).1).unwrap_or_default();
         Ok(Files {
             links: Tail::at_end(&folder, "links.csv".into()),
@@ -63,4 +62,3 @@ impl Files {
 
 const LINKS_BYTES: u64 = 32 << 20;
 const EVENTS_BYTES: u64 = 1 << 20;
-const PLAN_BYTES_MAX: u64 = 256 << 20;
