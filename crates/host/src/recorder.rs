@@ -72,8 +72,7 @@ impl Recorder {
         plan: &Plan,
     ) -> Result<(Recorder, Recording), FolderError> {
         let open = |name: &str, ahead| {
-            let made = folder.below().create(name).and_then(|file| Lines::of(file, ahead));
-            made.map_err(failed("write", &folder.file(name)))
+            Lines::create(folder, name, ahead).map_err(failed("write", &folder.file(name)))
         };
         let links = open("links.csv", LINKS_AHEAD_BYTES)?;
         let files = Files { links, events: open("events.jsonl", EVENTS_AHEAD_BYTES)? };

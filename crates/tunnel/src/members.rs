@@ -124,6 +124,10 @@ impl Members {
         counters
     }
 
+    pub(crate) fn refused(&self) -> u64 {
+        self.counters.refused.total()
+    }
+
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
         (self.due < Time::MAX).then_some(self.due)
     }

@@ -145,6 +145,12 @@ impl Tunnel {
         self.members.counters()
     }
 
+    /// Datagrams that were refused so far, for any reason: without a look at each peer.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.members.refused()
+    }
+
     /// Traffic between this machine and a peer; `None` for no peer. Once one side sends nothing
     /// more and all datagrams under way have arrived, its `sent` and the other's `received` differ
     /// by the lost ones.

@@ -268,7 +268,7 @@ impl Remote {
     /// Datagrams that were refused since this was last asked, once a second at the most.
     pub(super) fn newly_refused(&mut self, now: Time) -> Option<u64> {
         let (reported, next) = self.refused;
-        let all = self.tunnel.counters().refused.total();
+        let all = self.tunnel.refused();
         if now < next || all <= reported {
             return None;
         }

@@ -16,8 +16,7 @@ pub(super) fn merge(folder: &Folder, parts: &[&PathBuf]) -> Result<(), FolderErr
     }
     events.sort_by_key(|event| event.at_ns);
     let path = folder.file("events.jsonl");
-    let file = folder.below().create("events.jsonl");
-    let mut lines = file.and_then(|file| Lines::of(file, 0)).map_err(failed("write", &path))?;
+    let mut lines = Lines::create(folder, "events.jsonl", 0).map_err(failed("write", &path))?;
     let mut once = EventFilter::default();
     for event in events.iter().filter(|event| once.is_new(event)) {
         event.write_line(lines.waiting());

@@ -25,8 +25,7 @@ pub(super) fn merge(
         read(&part.join("links.csv"), &lanes, &mut samples)?;
     }
     let path = folder.file("links.csv");
-    let file = folder.below().create("links.csv");
-    let mut lines = file.and_then(|file| Lines::of(file, 0)).map_err(failed("write", &path))?;
+    let mut lines = Lines::create(folder, "links.csv", 0).map_err(failed("write", &path))?;
     lines.waiting().extend(format!("{}\n", sample::COLUMNS).into_bytes());
     let (mut peaks, mut latest) = (Peaks::new(names.len()), Time::ZERO);
     let idle = vec![Row::default(); names.len()];

@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{self, ErrorKind, Seek, Write};
 
+use crate::folder::Folder;
 use crate::reserve;
 
 /// A file that grows by whole lines.
@@ -22,11 +23,16 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Of an empty file; keeps `ahead` bytes of room for what will come.
+    /// Makes a file of a run folder anew, and keeps `ahead` bytes of room for what will come.
     ///
     /// # Errors
-    /// If there is no room.
-    pub(crate) fn of(file: File, ahead: u64) -> io::Result<Self> {
+    /// If it cannot be made, or there is no room.
+    pub(crate) fn create(folder: &Folder, name: &str, ahead: u64) -> io::Result<Self> {
+        Lines::of(folder.below().create(name)?, ahead)
+    }
+
+    /// Of an empty file.
+    fn of(file: File, ahead: u64) -> io::Result<Self> {
         reserve::room(&file, 0, ahead)?;
         let waiting = Vec::new();
         Ok(Lines { file, waiting, length: 0, ahead, reserved: ahead, failure: None })

@@ -4,8 +4,9 @@
 //! that clock can make the packet late, or early, and no count of lateness sees it. What one way is
 //! too long by, the other is too short by: round trips are right.
 
-use windtunnel_model::Span;
+use windtunnel_control::part::ClockSource;
 use windtunnel_model::placement::Delays;
+use windtunnel_trace::report::PeerClock;
 
 use super::evidence::{Evidence, PartEvidence};
 use crate::live::ClockBound;
@@ -75,7 +76,6 @@ fn exchange_packets(one: &PartEvidence<'_>, other: &PartEvidence<'_>) -> bool {
 
 /// By what the clock is known, in words.
 fn source(bound: ClockBound) -> &'static str {
-    use windtunnel_control::part::ClockSource;
     match bound.by {
         ClockSource::Exchanges => "the fastest messages each way",
         ClockSource::Synchronised => {
@@ -86,13 +86,12 @@ fn source(bound: ClockBound) -> &'static str {
 }
 
 /// As `run.json` has it.
-pub(super) fn of_peer(part: &PartEvidence<'_>, member: u16) -> Option<(i64, Span, &'static str)> {
-    use windtunnel_control::part::ClockSource;
-    let bound = part.results.clocks.of(member)?;
-    let by = match bound.by {
+pub(super) fn of_peer(part: &PartEvidence<'_>, member: u16) -> Option<PeerClock> {
+    let ClockBound { ahead_ns, error, by } = part.results.clocks.of(member)?;
+    let by = match by {
         ClockSource::Exchanges => "exchanges",
         ClockSource::Synchronised => "synchronised",
         ClockSource::Stated => "stated",
     };
-    Some((bound.ahead_ns, bound.error, by))
+    Some(PeerClock { ahead_ns, error_ns: error.as_nanos(), by: by.to_owned() })
 }

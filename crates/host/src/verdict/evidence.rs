@@ -133,6 +133,15 @@ pub(super) fn span_of(ticks: u64) -> Span {
 
 /// How much of their time the machine's processors were running something.
 pub(crate) fn busy_percent(processors: Processors) -> u8 {
-    let all = total([processors.busy, processors.idle, processors.stolen]);
-    u8::try_from(u128::from(processors.busy) * 100 / u128::from(all.max(1))).unwrap_or(100)
+    percent(processors.busy, processors)
+}
+
+/// How much of it the hypervisor took.
+pub(super) fn stolen_percent(processors: Processors) -> u8 {
+    percent(processors.stolen, processors)
+}
+
+fn percent(part: u64, of: Processors) -> u8 {
+    let all = total([of.busy, of.idle, of.stolen]);
+    u8::try_from(u128::from(part) * 100 / u128::from(all.max(1))).unwrap_or(100)
 }

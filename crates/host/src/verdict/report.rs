@@ -9,7 +9,7 @@ use windtunnel_sys::limits as machine_limits;
 use windtunnel_trace::lateness::{self, Lateness};
 use windtunnel_trace::report::{
     Achieved, Expectation, FlowStarts, Host, LateEvent, Link, LostHost, Machine, NodeReceived,
-    Peer, PeerClock, Phase, Planned, Program, Report, Router, RouterNat, Verdict,
+    Peer, Phase, Planned, Program, Report, Router, RouterNat, Verdict,
 };
 
 use super::evidence::{Evidence, Lost, PartEvidence, busy_percent};
@@ -129,11 +129,7 @@ fn peer(part: &PartEvidence<'_>, peer: &PeerTraffic) -> Peer {
         received_packets: received.packets,
         received_bytes: received.bytes,
         silent_ns: silent.sum(),
-        clock: clocks::of_peer(part, *member).map(|(ahead_ns, error, by)| PeerClock {
-            ahead_ns,
-            error_ns: error.as_nanos(),
-            by: by.to_owned(),
-        }),
+        clock: clocks::of_peer(part, *member),
     }
 }
 

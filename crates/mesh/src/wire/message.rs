@@ -19,9 +19,9 @@ use crate::flow::{Entry, Fingerprint};
 use crate::id::{AgentId, Identity, PlanHash, RunId};
 
 /// The version of all of it; others are refused and counted.
+pub(crate) const VERSION: u8 = 3;
 /// The error of a wall clock that nothing keeps.
 pub(crate) const NOT_KEPT: u64 = u64::MAX;
-pub(crate) const VERSION: u8 = 3;
 
 /// Bytes of the longest datagram that is decoded, with any MTU of our own.
 pub(crate) const DATAGRAM_MAX: usize = 16_384;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Planned;
+use super::{Planned, is_zero};
 use crate::lateness;
 
 /// One machine of a run over several.
@@ -156,7 +156,4 @@ pub struct Machine {
     /// Measurements and events of the engine that the packet loop did not read in time.
     #[serde(default)]
     pub reports_lost: u64,
-}
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }

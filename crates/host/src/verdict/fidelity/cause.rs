@@ -1,11 +1,10 @@
 //! What kept packets from being on time.
 
-use windtunnel_model::quantity::total;
 use windtunnel_model::{Lane, Span};
 use windtunnel_sys::limits::Processors;
 
 use crate::text::rounded;
-use crate::verdict::evidence::{Evidence, busy_percent, span_of};
+use crate::verdict::evidence::{Evidence, busy_percent, span_of, stolen_percent};
 
 pub(super) fn lane_text(evidence: &Evidence<'_>, lane: Lane) -> String {
     let link = &evidence.plan.links[lane.link.index()].name;
@@ -68,14 +67,8 @@ fn percent(evidence: &Evidence<'_>, part_ns: u64) -> u64 {
     u64::try_from(u128::from(part_ns) * 100 / u128::from(elapsed)).unwrap_or(100)
 }
 
-fn stolen_percent(processors: Processors) -> u64 {
-    let Processors { busy, idle, stolen } = processors;
-    let all = u128::from(total([busy, idle, stolen]).max(1));
-    u64::try_from(u128::from(stolen) * 100 / all).unwrap_or(100)
-}
-
 /// Of the time of all processors. Less is usual on shared machines, and there when nothing is late.
-const STOLEN_PERCENT: u64 = 5;
+const STOLEN_PERCENT: u8 = 5;
 
 const WAITED_PERCENT: u64 = 3;
 
