@@ -3,6 +3,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use windtunnel_sys::socket::listed;
+
 /// The loopback address at which a port takes datagrams, that of the version of `own` before the other;
 /// `None`: neither.
 pub(crate) fn serving(own: IpAddr, port: u16) -> Option<IpAddr> {
@@ -28,21 +30,12 @@ fn choose(own: IpAddr, port: u16, v4: &str, v6: &str) -> Option<IpAddr> {
 fn addresses(table: &str, port: u16) -> impl Iterator<Item = Ipv6Addr> {
     table.lines().skip(1).filter_map(move |line| {
         let mut fields = line.split_whitespace().skip(1);
-        let (local, remote) = (fields.next()?, fields.next()?);
-        let (address, at) = local.split_once(':')?;
-        let is_open = remote.split_once(':')?.1 == "0000";
-        (is_open && u16::from_str_radix(at, 16).ok()? == port).then_some(())?;
-        // Words of 32 bits as the processor has them.
-        let words: Option<Vec<[u8; 4]>> = (0..address.len())
-            .step_by(8)
-            .map(|at| Some(u32::from_str_radix(address.get(at..at + 8)?, 16).ok()?.to_ne_bytes()))
-            .collect();
-        let words = words?.concat();
-        match <[u8; 4]>::try_from(&words[..]) {
-            Ok([0, 0, 0, 0]) => Some(Ipv6Addr::UNSPECIFIED),
-            Ok(v4) => Some(Ipv4Addr::from(v4).to_ipv6_mapped()),
-            Err(_) => <[u8; 16]>::try_from(&words[..]).ok().map(Ipv6Addr::from),
-        }
+        let (local, remote) = (listed(fields.next()?)?, listed(fields.next()?)?);
+        (remote.port() == 0 && local.port() == port).then(|| match local.ip() {
+            IpAddr::V4(v4) if v4.is_unspecified() => Ipv6Addr::UNSPECIFIED,
+            IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+            IpAddr::V6(v6) => v6,
+        })
     })
 }
 

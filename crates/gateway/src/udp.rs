@@ -282,13 +282,9 @@ impl Session {
     /// Hands on errors that came back from outside.
     fn errors(&mut self, context: &mut Context) {
         let mut quoted = [0; QUOTED_MAX];
-        let mut next = || {
-            let error = self
-                .sockets()
-                .find_map(|socket| socket_error::next(socket, &mut quoted).ok().flatten())?;
-            Some((error, quoted))
-        };
-        while let Some((mut error, quoted)) = next() {
+        while let Some(mut error) =
+            self.sockets().find_map(|it| socket_error::next(it, &mut quoted).ok().flatten())
+        {
             let Some(visible) = self.peers.get(&error.destination.ip()) else { continue };
             // A message of the other version has other numbers.
             error.is_icmp &= error.destination.is_ipv6() == self.inside.is_ipv6();

@@ -1,7 +1,7 @@
 //! What a socket is and how far it is, without changing it. Source: socket(7), tcp(7).
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
@@ -15,6 +15,30 @@ use crate::ffi::{check, socklen};
 pub enum Protocol {
     Tcp,
     Udp,
+}
+
+/// An address and port as the kernel's tables of sockets have them (proc_pid_net(5)): words of 32 bits
+/// in the machine's order, of which the bytes are the address's.
+#[must_use]
+pub fn listed(text: &str) -> Option<SocketAddr> {
+    let (address, port) = text.split_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    let word = |at: usize| {
+        let digits = address.get(at * 8..at * 8 + 8)?;
+        u32::from_str_radix(digits, 16).ok().map(u32::to_ne_bytes)
+    };
+    let address = match address.len() {
+        8 => IpAddr::V4(Ipv4Addr::from(word(0)?)),
+        32 => {
+            let mut octets = [0; 16];
+            for (at, octets) in octets.chunks_exact_mut(4).enumerate() {
+                octets.copy_from_slice(&word(at)?);
+            }
+            IpAddr::V6(Ipv6Addr::from(octets))
+        }
+        _ => return None,
+    };
+    Some(SocketAddr::new(address, port))
 }
 
 /// The protocol of a socket; `None`: another one, or no socket at all.

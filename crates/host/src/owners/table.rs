@@ -2,7 +2,7 @@
 //! kernel's Documentation/networking/proc_net_tcp.rst.
 
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 
 use windtunnel_wire::flow::Key;
 
@@ -65,26 +65,10 @@ fn row(protocol: u8, line: &str) -> Option<Row> {
     Some(Row { protocol, own, peer, inode })
 }
 
-/// Words of 32 bits in the machine's order, of which the bytes are the address's.
+/// Of a socket of IPv6 that serves IPv4, the address of IPv4.
 fn address(text: &str) -> Option<SocketAddr> {
-    let (address, port) = text.split_once(':')?;
-    let port = u16::from_str_radix(port, 16).ok()?;
-    let word = |at: usize| {
-        let digits = address.get(at * 8..at * 8 + 8)?;
-        u32::from_str_radix(digits, 16).ok().map(u32::to_ne_bytes)
-    };
-    let address = match address.len() {
-        8 => IpAddr::V4(Ipv4Addr::from(word(0)?)),
-        32 => {
-            let mut octets = [0; 16];
-            for (at, octets) in octets.chunks_exact_mut(4).enumerate() {
-                octets.copy_from_slice(&word(at)?);
-            }
-            IpAddr::V6(Ipv6Addr::from(octets)).to_canonical()
-        }
-        _ => return None,
-    };
-    Some(SocketAddr::new(address, port))
+    let listed = windtunnel_sys::socket::listed(text)?;
+    Some(SocketAddr::new(listed.ip().to_canonical(), listed.port()))
 }
 
 const TCP: u8 = 6;
