@@ -83,7 +83,7 @@ impl Merged {
             return Ok(false);
         };
         for layer in parts.iter().rev() {
-            let from = self.layers[*layer].join(path_of(&walked.names));
+            let from = self.place(*layer, &walked.names);
             let about = fs::symlink_metadata(&from).map_err(|error| (from.clone(), error))?;
             let mut copier = Copier { links: BTreeMap::new() };
             copier.folder(&from, &about, target)?;
@@ -143,11 +143,7 @@ impl Merged {
                         walked.names.clear();
                         walked.folders.truncate(1);
                     }
-                    steps(&target)
-                        .collect::<Vec<_>>()
-                        .into_iter()
-                        .rev()
-                        .for_each(|step| pending.push_front(step));
+                    steps(&target).rev().for_each(|step| pending.push_front(step));
                 }
                 Found::Other(..) if !pending.is_empty() => return Err(Errno::NOTDIR.into()),
                 Found::Folder => {
@@ -187,7 +183,7 @@ impl Merged {
 }
 
 /// The steps of a path.
-fn steps(path: &Path) -> impl Iterator<Item = OsString> {
+fn steps(path: &Path) -> impl DoubleEndedIterator<Item = OsString> {
     path.components().filter_map(|component| match component {
         Component::Normal(name) => Some(name.to_owned()),
         Component::ParentDir => Some("..".into()),

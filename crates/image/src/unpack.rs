@@ -146,8 +146,7 @@ impl Unpacker<'_> {
         })?;
         match kind {
             EntryType::Directory => {
-                let folder = make_folder(&above, &name, was_hidden).map_err(write)?;
-                drop(folder);
+                make_folder(&above, &name, was_hidden).map_err(write)?;
                 names.push(name.clone());
                 self.times.insert(path_of(&names), member.modified);
             }

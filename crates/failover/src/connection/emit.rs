@@ -89,7 +89,7 @@ impl Connection {
     }
 
     /// Acknowledges to the client what all live replicas have, where it does not know yet, or where
-    /// the replica that speaks for all repeats it.
+    /// a repetition is to be passed on ([`Self::is_passed`]).
     pub(super) fn acknowledge(
         &mut self,
         cx: &mut Context<'_>,

@@ -184,7 +184,7 @@ impl Connection {
             Phase::Opening { first_answer } => self.opening_deadline(cx, first_answer).min(idle),
             Phase::Open => {
                 let opening = self.opened + OPENING_MAX;
-                let end = if self.client.acked == 0 { idle.min(opening) } else { idle };
+                let end = if self.is_half_open() { idle.min(opening) } else { idle };
                 self.live_deadline(cx).map_or(end, |at| at.min(end))
             }
         }

@@ -51,7 +51,7 @@ pub(super) fn convert(
     }
     note_keys(root, &mut topology.notes);
     let Some(services) = find(root, "services") else {
-        return Err(reader.at(Sources::START, "there is no `services:` in this file", None));
+        return Err(reader.at(Sources::START, "there is no `services:` in this file"));
     };
     let services = reader.map(services, "services")?;
     let Chosen { kept: services, dropped } =
@@ -63,7 +63,7 @@ pub(super) fn convert(
         .map(|(key, _)| (key.text.clone(), namer.take(&key.text, "service")))
         .collect();
     let mut networks = network::read(&reader, root, &mut namer, &mut topology)?;
-    let needs = needs(&reader, &services, &nodes, dropped, &mut topology.notes)?;
+    let needs = needs(&reader, &services, &nodes, &dropped, &mut topology.notes)?;
     let mut published = Published::default();
     for (key, value) in &services {
         let (nodes, needs, read) = (&nodes, &needs, surroundings.read);
@@ -139,22 +139,21 @@ fn needs(
     reader: &Reader<'_>,
     services: &Map,
     nodes: &BTreeMap<String, String>,
-    dropped: BTreeSet<String>,
+    dropped: &BTreeSet<String>,
     notes: &mut Notes,
 ) -> Result<Needs, Mistake> {
-    let mut needs = Needs { dropped, ..Needs::default() };
-    for (_, value) in services {
+    let mut needs = Needs::default();
+    for (key, value) in services {
         let Kind::Map(keys) = &value.kind else { continue };
         let Some(depends) = find(keys, "depends_on") else { continue };
-        for (name, condition) in
-            service::dependencies(reader, depends, nodes, &needs.dropped, notes)?
-        {
+        for (name, condition) in service::dependencies(reader, depends, nodes, dropped, notes)? {
             let of: &mut BTreeSet<String> = match condition {
                 service::Condition::Completed => &mut needs.completed,
                 service::Condition::Started => &mut needs.started,
                 service::Condition::Healthy => &mut needs.healthy,
             };
-            of.insert(name);
+            of.insert(name.clone());
+            needs.after.entry(key.text.clone()).or_default().insert(name);
         }
     }
     Ok(needs)

@@ -196,7 +196,7 @@ impl Reader<'_> {
         delay.note(notes, link);
         // With a rate, netem sends each packet after the one before.
         properties.reorders = !delay.jitter.is_zero() && properties.rate.is_none();
-        let Properties { latency, jitter, .. } = delay.properties();
+        let (latency, jitter) = delay.parts();
         Ok(Properties { latency, jitter, ..properties })
     }
 

@@ -18,8 +18,7 @@ pub(super) fn words(
         return reader.texts(value, what, notes);
     }
     let text = reader.text(value, what, notes)?;
-    split(&text)
-        .ok_or_else(|| reader.at(value.place, format!("{what}: a quote is not closed"), None))
+    split(&text).ok_or_else(|| reader.at(value.place, format!("{what}: a quote is not closed")))
 }
 
 /// `run` or `args`: with an entry point, all is said; without, the image's takes the words.

@@ -130,7 +130,7 @@ pub(super) fn bytes(text: &str) -> Option<u64> {
 impl Reader<'_> {
     /// A value that is not what it must be.
     fn wrong(&self, value: &Value, key: &str, text: &str, needed: &str) -> Mistake {
-        self.at(value.place, format!("{key}: `{}` is not {needed}", shorten(text)), None)
+        self.at(value.place, format!("{key}: `{}` is not {needed}", shorten(text)))
     }
 }
 

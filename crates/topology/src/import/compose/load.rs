@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use windtunnel_scenario::Mistake;
 use windtunnel_scenario::yaml::{Key, Kind, Value};
 
+use super::find;
 use super::merge::{merged, take};
 use super::source::Sources;
 use super::variable::replaced;
@@ -68,8 +69,7 @@ impl<'a> Loader<'a> {
                 for (key, _) in entries.iter().filter(|(key, _)| key.text != "path") {
                     self.notes.lose("Keys of included files", shorten(&key.text));
                 }
-                let path = entries.iter().find(|(key, _)| key.text == "path");
-                path.map(|(_, value)| value.clone())
+                find(entries, "path").cloned()
             }
             _ => Some(item.clone()),
         };
@@ -89,14 +89,14 @@ impl<'a> Loader<'a> {
         self.files += 1;
         if depth >= DEEPEST || self.files > MOST_FILES {
             let message = format!("`{}` is too deep: files include each other", shorten(path));
-            return Err(self.sources.at(asked.place, message, None));
+            return Err(self.sources.at(asked.place, message));
         }
         let text = (self.surroundings.read)(path).and_then(|bytes| {
             String::from_utf8(bytes).map_err(|_| "it is not a text in UTF-8".to_owned())
         });
         let text = text.map_err(|why| {
             let message = format!("cannot read `{}`: {why}", shorten(path));
-            self.sources.at(asked.place, message, None)
+            self.sources.at(asked.place, message)
         })?;
         let mut root = self.sources.parse(path, &text)?;
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
@@ -146,30 +146,27 @@ impl<'a> Loader<'a> {
             _ => (Some(extends.clone()), None),
         };
         let Some(name) = name else {
-            return Err(self.sources.at(extends.place, "`extends` has no `service`", None));
+            return Err(self.sources.at(extends.place, "`extends` has no `service`"));
         };
         let text = self.text(&name, "extends")?;
         let missing = |sources: &Sources| {
             let message = format!("no service is called `{}`", shorten(&text));
-            sources.at(name.place, message, None)
-        };
-        let find = |services: &[(Key, Value)]| {
-            services.iter().find(|(key, _)| key.text == text).map(|(_, value)| value.clone())
+            sources.at(name.place, message)
         };
         let base = match file {
             None => {
                 if !seen.insert(text.clone()) {
                     let message = format!("`{}` extends itself", shorten(&text));
-                    return Err(self.sources.at(name.place, message, None));
+                    return Err(self.sources.at(name.place, message));
                 }
-                let base = find(known).ok_or_else(|| missing(&self.sources))?;
+                let base = find(known, &text).cloned().ok_or_else(|| missing(&self.sources))?;
                 self.extended(base, known, seen, folder, depth)?
             }
             Some(file) => {
                 let path = join(folder, &self.text(&file, "extends")?);
                 let mut other = self.file(&path, &file, depth)?;
                 let services = services_of(&mut other).map_or(&[][..], |services| services);
-                find(services).ok_or_else(|| missing(&self.sources))?
+                find(services, &text).cloned().ok_or_else(|| missing(&self.sources))?
             }
         };
         Ok(merged(base, service, ""))
@@ -178,11 +175,11 @@ impl<'a> Loader<'a> {
     /// A text with its variables.
     fn text(&mut self, value: &Value, what: &str) -> Result<String, Mistake> {
         let Kind::Text(text) = &value.kind else {
-            return Err(self.sources.at(value.place, format!("`{what}` must be a text"), None));
+            return Err(self.sources.at(value.place, format!("`{what}` must be a text")));
         };
         match replaced(text, &self.options.variables) {
             Ok((text, _)) => Ok(text),
-            Err(message) => Err(self.sources.at(value.place, message, None)),
+            Err(message) => Err(self.sources.at(value.place, message)),
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use windtunnel_scenario::yaml::{Key, Kind, Value};
 
+use super::find;
+
 /// Keys whose lists of `NAME=VALUE` and maps are the same.
 const PAIRS: [&str; 5] = ["environment", "labels", "sysctls", "annotations", "args"];
 /// Keys whose lists of names are maps without values.
@@ -80,7 +82,7 @@ fn mount(item: &Value, key: &str) -> Option<String> {
         }
         Kind::Text(text) => Some(text.clone()),
         Kind::Map(entries) => ["target", "source"].iter().find_map(|wanted| {
-            let (_, value) = entries.iter().find(|(key, _)| key.text == *wanted)?;
+            let value = find(entries, wanted)?;
             match &value.kind {
                 Kind::Text(text) => Some(text.clone()),
                 _ => None,

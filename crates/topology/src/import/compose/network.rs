@@ -74,7 +74,7 @@ impl Networks {
             let Some(lan) = self.lans.get(&name) else {
                 let place = value.map_or(windtunnel_scenario::yaml::Place::START, |it| it.place);
                 let message = format!("no network is called `{}`", shorten(&name));
-                return Err(reader.at(place, message, None));
+                return Err(reader.at(place, message));
             };
             self.used.insert(lan.clone());
             let between = [node.to_owned(), lan.clone()];

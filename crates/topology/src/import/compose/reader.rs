@@ -20,20 +20,15 @@ pub(super) struct Reader<'a> {
 
 impl Reader<'_> {
     /// A mistake at a place.
-    pub(super) fn at(
-        &self,
-        place: Place,
-        message: impl Into<String>,
-        hint: Option<String>,
-    ) -> Mistake {
-        self.sources.at(place, message, hint)
+    pub(super) fn at(&self, place: Place, message: impl Into<String>) -> Mistake {
+        self.sources.at(place, message)
     }
 
     pub(super) fn map<'v>(&self, value: &'v Value, what: &str) -> Result<&'v Map, Mistake> {
         match &value.kind {
             Kind::Map(keys) => Ok(keys),
             Kind::Null => Ok(&[]),
-            _ => Err(self.at(value.place, format!("`{what}` must be a map of keys"), None)),
+            _ => Err(self.at(value.place, format!("`{what}` must be a map of keys"))),
         }
     }
 
@@ -47,8 +42,7 @@ impl Reader<'_> {
         match &value.kind {
             Kind::Text(text) => {
                 let replaced = variable::replaced(text, self.variables);
-                let (text, unknown) =
-                    replaced.map_err(|message| self.at(value.place, message, None))?;
+                let (text, unknown) = replaced.map_err(|message| self.at(value.place, message))?;
                 for name in unknown {
                     let lost = "Variables that are set neither here nor in `.env`: they are empty";
                     notes.lose_once(lost, shorten(&name));
@@ -56,7 +50,7 @@ impl Reader<'_> {
                 Ok(text)
             }
             Kind::Null => Ok(String::new()),
-            _ => Err(self.at(value.place, format!("`{what}` must be a text"), None)),
+            _ => Err(self.at(value.place, format!("`{what}` must be a text"))),
         }
     }
 

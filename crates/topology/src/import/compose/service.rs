@@ -19,8 +19,8 @@ pub(super) struct Needs {
     pub(super) started: BTreeSet<String>,
     pub(super) healthy: BTreeSet<String>,
     pub(super) completed: BTreeSet<String>,
-    /// Services that are not there, by their names in the file.
-    pub(super) dropped: BTreeSet<String>,
+    /// The nodes that a service waits for, by its name in the file.
+    pub(super) after: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// What another service waits for.
@@ -62,7 +62,7 @@ pub(super) fn dependencies(
         None if !is_required || dropped.contains(name) => Ok(()),
         None => {
             let message = format!("no service is called `{}`", shorten(name));
-            Err(reader.at(value.place, message, None))
+            Err(reader.at(value.place, message))
         }
     };
     let Kind::Map(keys) = &value.kind else {
@@ -152,7 +152,7 @@ impl Service<'_> {
         let Some(count) = count.filter(|it| u64::from(*it) <= MOST_NODES) else {
             let message =
                 format!("`{}` is not a number of replicas from 1 to 1000", shorten(&text));
-            return Err(self.reader.at(value.place, message, None));
+            return Err(self.reader.at(value.place, message));
         };
         if count == 1 {
             return Ok(None);
@@ -275,11 +275,11 @@ impl Service<'_> {
                 Err(_) if !is_required => continue,
                 Err(why) => {
                     let message = format!("cannot read `{}`: {why}", shorten(&path_text));
-                    return Err(self.reader.at(path.place, message, None));
+                    return Err(self.reader.at(path.place, message));
                 }
             };
             let read = environment::read(&text, self.reader.variables).map_err(|why| {
-                self.reader.at(path.place, format!("`{}`: {why}", shorten(&path_text)), None)
+                self.reader.at(path.place, format!("`{}`: {why}", shorten(&path_text)))
             })?;
             for (name, value) in read {
                 self.variable(name, value, pairs, node, notes);
@@ -291,15 +291,8 @@ impl Service<'_> {
     /// When it starts, when it is ready, and whether the run waits for its end.
     fn order(&self, keys: &Map, node: &mut Node, notes: &mut Notes) -> Result<(), Mistake> {
         let name = node.name.clone();
-        if let Some(value) = find(keys, "depends_on") {
-            // What they say was noted when needs were read.
-            let mut noted = Notes::default();
-            let every = &self.needs.dropped;
-            let after = dependencies(self.reader, value, self.nodes, every, &mut noted)?;
-            let after: BTreeSet<String> = after.into_iter().map(|(name, _)| name).collect();
-            if !after.is_empty() {
-                node.more.push(("after", list_of(&after.into_iter().collect::<Vec<_>>())));
-            }
+        if let Some(after) = self.needs.after.get(&self.key.text) {
+            node.more.push(("after", list_of(&after.iter().cloned().collect::<Vec<_>>())));
         }
         let check = health::read(self.reader, keys, notes)?;
         let port = match check.port {

@@ -36,17 +36,12 @@ impl Sources {
     }
 
     /// A mistake at a place of one of the files.
-    pub(super) fn at(
-        &self,
-        place: Place,
-        message: impl Into<String>,
-        hint: Option<String>,
-    ) -> Mistake {
+    pub(super) fn at(&self, place: Place, message: impl Into<String>) -> Mistake {
         let of = self.files.iter().rev().find(|file| file.before < place.line);
         let (name, text, before) =
             of.map_or(("", "", 0), |file| (&*file.name, &*file.text, file.before));
         let place = Place { line: place.line - before, ..place };
-        Mistake::at(name, text, place, message, hint)
+        Mistake::at(name, text, place, message, None)
     }
 
     /// Where the first file begins.

@@ -16,7 +16,7 @@ pub(super) fn volumes(
     notes: &mut Notes,
 ) -> Result<Vec<String>, Mistake> {
     let Kind::List(items) = &value.kind else {
-        return Err(reader.at(value.place, "`volumes` must be a list", None));
+        return Err(reader.at(value.place, "`volumes` must be a list"));
     };
     let mut texts = Vec::new();
     for item in items {
@@ -66,7 +66,7 @@ fn long(
         }
     }
     let (Some(target), kind) = (target, kind.unwrap_or_default()) else {
-        return Err(reader.at(item.place, "this volume has no `target`", None));
+        return Err(reader.at(item.place, "this volume has no `target`"));
     };
     match (kind.as_str(), source) {
         ("bind" | "volume" | "", Some(source)) => {
