@@ -268,7 +268,7 @@ mod tests {
         let mut next = |all: &[Replica]| {
             let chosen = choose_at(turn, Policy::RoundRobin, all, &call(1, 1), &ways).unwrap();
             let again = choose_at(turn, Policy::RoundRobin, all, &call(2, 9), &ways).unwrap();
-            assert_eq!(chosen, again, "to ask is no turn");
+            assert_eq!(chosen, again, "asking alone takes no turn");
             turn.took(chosen);
             chosen
         };

@@ -139,7 +139,7 @@ impl Live {
         }
     }
 
-    /// A member is silent, which is no loss yet.
+    /// A member does not answer; it is not lost yet.
     fn note_silence(&mut self, member: u16, since: Time) {
         let Some(Membership { members, stage: Stage::Begun(origin), .. }) = &mut self.membership
         else {

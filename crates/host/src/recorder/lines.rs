@@ -26,7 +26,7 @@ impl Lines {
     /// Makes a file of a run folder anew, and keeps `ahead` bytes of room for what will come.
     ///
     /// # Errors
-    /// If it cannot be made, or there is no room.
+    /// If it cannot be made, or the disk has no room.
     pub(crate) fn create(folder: &Folder, name: &str, ahead: u64) -> io::Result<Self> {
         Lines::of(folder.below().create(name)?, ahead)
     }
