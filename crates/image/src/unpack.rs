@@ -9,6 +9,8 @@
 
 mod attributes;
 mod content;
+mod place;
+mod whiteout;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -17,7 +19,7 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, XattrFlags};
+use rustix::fs::{AtFlags, FileType, Mode};
 use rustix::io::Errno;
 use tar::EntryType;
 
@@ -27,6 +29,9 @@ use crate::inside::Inside;
 use crate::merged::{Found, Merged, path_of};
 use crate::name::{self, Asked};
 pub(crate) use attributes::is_taken_over;
+use place::{folder_in, make_folder, make_room};
+use whiteout::set_opaque;
+pub(crate) use whiteout::{is_opaque, is_whiteout_at};
 
 /// What a layer has and its folder has not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -66,7 +71,7 @@ pub(crate) fn unpack(
         tree: Merged::new(layers.map(Path::to_owned).collect()),
         ids,
         left_out: LeftOut::default(),
-        times: BTreeMap::new(),
+        folders: BTreeMap::new(),
         count: 0,
     };
     if let Some(lower) = below.first() {
@@ -87,9 +92,16 @@ struct Unpacker<'a> {
     tree: Merged,
     ids: &'a Ids,
     left_out: LeftOut,
-    /// Of folders, which change with what is put into them.
-    times: BTreeMap<PathBuf, Time>,
+    folders: BTreeMap<PathBuf, Folder>,
     count: u64,
+}
+
+/// A folder of this layer.
+struct Folder {
+    /// When it was changed, which changes with what is put into it.
+    modified: Time,
+    /// Whether it has an entry, and is not only there because another entry is in it.
+    is_entry: bool,
 }
 
 impl Unpacker<'_> {
@@ -105,8 +117,8 @@ impl Unpacker<'_> {
         match name::asked(parts).map_err(refused)? {
             Asked::Nothing => Ok(()),
             Asked::Opaque(folder) => {
-                let (_, folder) = self.folder(&folder).map_err(write)?;
-                set_opaque(&folder).map_err(write)
+                let (names, folder) = self.folder(&folder).map_err(write)?;
+                self.hide_below(&names, &folder).map_err(write)
             }
             Asked::Whiteout(parts) => self.white_out(&parts).map_err(write),
             Asked::Entry(parts) if parts.is_empty() => {
@@ -114,7 +126,7 @@ impl Unpacker<'_> {
                     return Err(refused("is the root, and not a folder"));
                 }
                 let root = self.inside.find("").map_err(write)?;
-                self.times.insert(path_of(&[]), member.modified);
+                self.put(&[], member.modified, true);
                 self.finish(&root, OsStr::new("."), member).map_err(write)
             }
             Asked::Entry(parts) => self.place(member, data, parts, &shown),
@@ -140,15 +152,12 @@ impl Unpacker<'_> {
         }
         let Some(name) = parts.pop() else { return Ok(()) };
         let (mut names, above) = self.folder(&parts).map_err(write)?;
-        let was_hidden = make_room(&above, &name, kind.is_dir()).map_err(|error| match error {
-            Errno::ISDIR => refused("is also a folder of the same layer".to_owned()),
-            other => failed(shown, other.into()),
-        })?;
+        let was_hidden = make_room(&above, &name, kind.is_dir()).map_err(write)?;
         match kind {
             EntryType::Directory => {
                 make_folder(&above, &name, was_hidden).map_err(write)?;
                 names.push(name.clone());
-                self.times.insert(path_of(&names), member.modified);
+                self.put(&names, member.modified, true);
             }
             EntryType::Symlink => {
                 if member.link.is_empty() || member.link.contains(&0) {
@@ -212,11 +221,15 @@ impl Unpacker<'_> {
         Ok((walked.names, folder))
     }
 
+    fn put(&mut self, folder: &[OsString], modified: Time, is_entry: bool) {
+        self.folders.insert(path_of(folder), Folder { modified, is_entry });
+    }
+
     /// Gives a folder of this layer the attributes of one below it.
     fn inherit(&mut self, from: &Path, names: &[OsString]) -> io::Result<()> {
         let about = fs::symlink_metadata(from)?;
         crate::copied::attributes(from, &about, &self.root.join(path_of(names)))?;
-        self.times.insert(path_of(names), attributes::modified(&about));
+        self.put(names, attributes::modified(&about), false);
         Ok(())
     }
 
@@ -274,18 +287,59 @@ impl Unpacker<'_> {
         if walked.is_ok_and(|walked| matches!(walked.found, Found::Nothing)) {
             return Ok(());
         }
-        let (_, above) = self.folder(above)?;
+        let (mut names, above) = self.folder(above)?;
         match rustix::fs::statat(&above, name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => {}
             Err(error) => return Err(error.into()),
             // This layer's own, which is above.
             Ok(about) if FileType::from_raw_mode(about.st_mode).is_dir() => {
-                return set_opaque(&folder_in(&above, name)?);
+                names.push(name.clone());
+                self.hide_below(&names, &folder_in(&above, name)?)?;
+                if !self.remove_implied(&path_of(&names))? {
+                    return Ok(());
+                }
             }
             Ok(_) => return Ok(()),
         }
         let mode = Mode::empty();
         Ok(rustix::fs::mknodat(&above, name, FileType::CharacterDevice, mode, 0)?)
+    }
+
+    /// Lets nothing of what lower layers have in a folder of this one show. What only led to whiteouts in
+    /// it goes, because overlayfs lists whiteouts of a folder that no lower layer has.
+    fn hide_below(&self, names: &[OsString], folder: &OwnedFd) -> io::Result<()> {
+        set_opaque(folder)?;
+        self.clear_whiteouts(&path_of(names))
+    }
+
+    fn clear_whiteouts(&self, folder: &Path) -> io::Result<()> {
+        for entry in fs::read_dir(self.root.join(folder))? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                let path = if folder == Path::new(".") {
+                    entry.file_name().into()
+                } else {
+                    folder.join(entry.file_name())
+                };
+                self.clear_whiteouts(&path)?;
+                self.remove_implied(&path)?;
+            } else if is_whiteout_at(&entry.path()) {
+                fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a folder that has no entry and nothing in it. Whether it has.
+    fn remove_implied(&self, folder: &Path) -> io::Result<bool> {
+        if self.folders.get(folder).is_some_and(|about| about.is_entry) {
+            return Ok(false);
+        }
+        match fs::remove_dir(self.root.join(folder)) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Whether the disk has room for so many bytes.
@@ -299,51 +353,13 @@ impl Unpacker<'_> {
     }
 
     fn set_times(&self) {
-        for (path, time) in &self.times {
+        for (path, about) in &self.folders {
             if let Ok(folder) = self.inside.find(path) {
                 // It may have been replaced since.
-                let _ = attributes::set_time(&folder, OsStr::new("."), *time);
+                let _ = attributes::set_time(&folder, OsStr::new("."), about.modified);
             }
         }
     }
-}
-
-/// Takes away what has this name, unless it and what comes are folders. Whether it was a whiteout.
-fn make_room(above: &OwnedFd, name: &OsStr, is_folder: bool) -> Result<bool, Errno> {
-    let about = match rustix::fs::statat(above, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Err(Errno::NOENT) => return Ok(false),
-        other => other?,
-    };
-    match (FileType::from_raw_mode(about.st_mode), is_folder) {
-        (FileType::Directory, true) => Ok(false),
-        (FileType::Directory, false) => Err(Errno::ISDIR),
-        (kind, _) => {
-            rustix::fs::unlinkat(above, name, AtFlags::empty())?;
-            Ok(kind == FileType::CharacterDevice)
-        }
-    }
-}
-
-/// A folder of this name, which may be there; where it was a whiteout, nothing of what was there shows.
-fn make_folder(above: &OwnedFd, name: &OsStr, was_hidden: bool) -> io::Result<OwnedFd> {
-    match rustix::fs::mkdirat(above, name, Mode::from_raw_mode(0o700)) {
-        Ok(()) | Err(Errno::EXIST) => {}
-        Err(error) => return Err(error.into()),
-    }
-    let folder = folder_in(above, name)?;
-    if was_hidden {
-        set_opaque(&folder)?;
-    }
-    Ok(folder)
-}
-
-fn folder_in(above: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(rustix::fs::openat(above, name, flags, Mode::empty())?)
-}
-
-fn set_opaque(folder: impl AsFd) -> io::Result<()> {
-    Ok(rustix::fs::setxattr(place_of(folder), OPAQUE, b"y", XattrFlags::empty())?)
 }
 
 /// A path to what is open, for calls that take no descriptor of this kind.
@@ -361,27 +377,6 @@ fn failed(entry: &str, error: io::Error) -> EntryError {
     EntryError::Failed(entry.to_owned(), error)
 }
 
-/// Whether a folder is opaque in the way of overlayfs.
-pub(crate) fn is_opaque(folder: &Path) -> bool {
-    let mut value = [0; 4];
-    matches!(rustix::fs::getxattr(folder, OPAQUE, &mut value), Ok(1) if value[0] == b'y')
-}
-
-/// Whether a file is a whiteout in the way of overlayfs.
-pub(crate) fn is_whiteout(folder: impl AsFd, name: &OsStr) -> bool {
-    let about = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
-    about.is_ok_and(|about| {
-        FileType::from_raw_mode(about.st_mode) == FileType::CharacterDevice && about.st_rdev == 0
-    })
-}
-
-/// The same by its path.
-pub(crate) fn is_whiteout_at(path: &Path) -> bool {
-    is_whiteout(CWD, path.as_os_str())
-}
-
-/// overlayfs's own where it is mounted with `userxattr`.
-const OPAQUE: &str = "user.overlay.opaque";
 const ENTRIES_MAX: u64 = 10_000_000;
 
 #[cfg(test)]

@@ -95,6 +95,57 @@ fn an_opaque_folder_without_an_entry_keeps_the_attributes_of_the_one_below() {
 }
 
 #[test]
+fn of_two_entries_of_a_layer_the_later_one_holds() {
+    let lower = [folder("a", 0o711), file("a/old", b""), folder("b", 0o711), file("b/old", b"")];
+    let upper = [
+        // An opaque folder, then a file in its place.
+        file("a/.wh..wh..opq", b""),
+        file("a/new", b""),
+        file("a", b"a file"),
+        // A file, which takes the place of the folder below, then a folder in its own.
+        file("b", b"a file"),
+        folder("b", 0o700),
+        file("b/new", b""),
+    ];
+    let Some(layers) = Layers::unpack(&[&lower, &upper]) else { return };
+    let copy = layers.copy();
+    assert_eq!(fs::read(copy.join("a")).unwrap(), b"a file");
+    assert_eq!(mode(copy.join("b")), 0o700);
+    assert!(!copy.join("b/old").exists() && copy.join("b/new").exists());
+}
+
+#[test]
+fn a_folder_that_is_taken_away_is_gone_whatever_else_the_layer_hides_in_it() {
+    let lower = [
+        file("a/x", b""),
+        file("a/d/x", b""),
+        file("b/x", b""),
+        folder("c/d", 0o700),
+        file("e/f/x", b""),
+    ];
+    let upper = [
+        file("a/.wh.x", b""),
+        file("a/d/.wh..wh..opq", b""),
+        file(".wh.a", b""),
+        file("b/.wh.x", b""),
+        file("b/new", b""),
+        file(".wh.b", b""),
+        folder("c/e", 0o700),
+        file(".wh.c", b""),
+        file("e/f/.wh.x", b""),
+        file("e/.wh..wh..opq", b""),
+    ];
+    let Some(layers) = Layers::unpack(&[&lower, &upper]) else { return };
+    let copy = layers.copy();
+    assert!(!copy.join("a").exists());
+    assert!(copy.join("b/new").exists() && !copy.join("b/x").exists(), "its own stays");
+    assert!(copy.join("c/e").exists() && !copy.join("c/d").exists(), "a folder as well");
+    assert!(copy.join("e").exists() && !copy.join("e/f").exists(), "the same of all that is in it");
+    // Where no layer below has a folder, overlayfs lists its whiteouts.
+    assert!(fs::symlink_metadata(layers.top("b/x")).is_err());
+}
+
+#[test]
 fn a_folder_that_is_a_link_in_a_lower_layer_is_where_the_link_leads() {
     let lower = [folder("usr/lib", 0o750), other("lib", EntryType::Symlink, "usr/lib")];
     let upper = [file("lib/libx.so", b"x"), file("lib/.wh.liby.so", b"")];
