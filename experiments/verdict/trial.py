@@ -47,11 +47,15 @@ class Trial:
         self.file = self.folder / "net.yaml"
         self.file.write_text(scenario.replace("FOLDER", str(self.folder)))
         self.options, self.process, self.others = options, None, []
+        # Variables of the program beside those of the environment.
+        self.environment = {}
+        self.kept = False
 
     def __enter__(self):
         command = [os.environ["WINDTUNNEL"], "run", str(self.file), "--out", str(self.run), "--quiet", *self.options]
         self.log = open(self.folder / "log", "w", encoding="utf-8")
-        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=subprocess.STDOUT, cwd=self.folder)
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=subprocess.STDOUT, cwd=self.folder,
+                                        env={**os.environ, **self.environment})
         return self
 
     def __exit__(self, *_):
@@ -66,7 +70,13 @@ class Trial:
             except subprocess.TimeoutExpired:
                 self.process.kill()
         self.log.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        if not self.kept:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def again(self):
+        """The same scenario once more, in the same folder, after a trial that was `kept`."""
+        self.run, self.kept = self.folder / "again", False
+        return self
 
     # What a kind does to it.
 

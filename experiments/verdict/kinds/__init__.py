@@ -1,7 +1,7 @@
 """The kinds of provocation, by what they disturb."""
 
-from . import disk, events, limits, machines, nodes, outside, processor, services, stops
+from . import disk, events, images, limits, machines, nodes, outside, processor, records, services, stops, translation
 
 ALL = {kind.__name__.replace("_", "-"): kind
-       for part in (processor, stops, events, limits, nodes, services, outside, disk, machines)
+       for part in (processor, stops, events, limits, nodes, services, outside, disk, machines, images, records, translation)
        for kind in part.KINDS}

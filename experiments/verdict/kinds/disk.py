@@ -24,7 +24,7 @@ def full(chance):
             except OSError:
                 pass
             report = trial.finish()
-            incomplete = report is not None and (report["verdict"]["incomplete"] or report["verdict"]["unfaithful"])
+            incomplete = report is not None and (report["verdict"].get("incomplete") or report["verdict"]["unfaithful"])
             # A run that says what is missing has said the truth.
             if incomplete:
                 return report, Truth(None, "results are missing, and it is said")

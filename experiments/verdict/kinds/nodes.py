@@ -1,4 +1,4 @@
-"""Losses and delays inside of nodes, gateways, NATs and services, which no link of the file has asked for."""
+"""Losses and delays inside of nodes, which no link of the file has asked for."""
 
 import dataclasses
 import shutil
@@ -60,42 +60,6 @@ def little_memory(_chance):
         return report, packets.truth(trial, latency_ms=300 + 1538 * 8 / 100e3)
 
 
-def full_translation_table(_chance):
-    """More sessions than a NAT has ports: new ones are refused, as the file says; the program sees it, the verdict names none."""
-    text = f"""
-ipv6: false
-nodes:
-{node("a", MANY, keys="after: [b]")}{node("b", TAKE_MANY, keys="daemon: true" + chr(10) + "ready: log:ready")}
-routers:
-  r: {{nat: {{type: symmetric, ports: 20000-20009}}, inside: a}}
-links:
-  - {{between: [a, r], latency: 1ms}}
-  - {{between: [b, r], latency: 1ms}}
-"""
-    with Trial(text) as trial:
-        report = trial.finish()
-        return report, Truth(None, "refused by the NAT, as its table says")
-
-
-MANY = """
-import socket
-held = []
-for n in range(40):
-    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    s.connect(("b", 9))
-    s.send(b"x")
-    held.append(s)
-"""
-TAKE_MANY = """
-import socket
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-s.bind(("", 9))
-print("ready", flush=True)
-while True:
-    s.recv(100)
-"""
-
-
 def sockets_at_the_end(_chance):
     """Two thousand connections are open when the run ends: what the kernel drops of their resets is after the end."""
     code = OPEN_MANY
@@ -131,4 +95,4 @@ while True:
     held.append(s.accept())
 """
 
-KINDS = [own_discipline, own_delay, own_filter, little_memory, full_translation_table, sockets_at_the_end]
+KINDS = [own_discipline, own_delay, own_filter, little_memory, sockets_at_the_end]
