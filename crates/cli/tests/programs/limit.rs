@@ -7,6 +7,8 @@
 
 #[path = "limit/connect.rs"]
 mod connect;
+#[path = "limit/jobs.rs"]
+mod jobs;
 #[path = "limit/notified.rs"]
 mod notified;
 #[path = "limit/paths.rs"]

@@ -42,6 +42,9 @@ pub(crate) trait Processes {
     /// Stops the one that began then, and no other that has its number meanwhile.
     fn stop(&self, pid: Pid, began: u64) -> io::Result<()>;
 
+    /// Waits until one is stopped that was to be, or does not for now.
+    fn await_stop(&self, _pid: Pid) {}
+
     /// Sends a signal.
     fn signal(&self, pid: Pid, signal: Signal) -> io::Result<()>;
 
@@ -78,13 +81,23 @@ impl Stops {
     /// signalled as they are another user's.
     pub(super) fn stop(&self, all: &[Pid], processes: &impl Processes) -> (u32, BTreeSet<i32>) {
         let (mut count, mut foreign) = (0, BTreeSet::new());
+        let mut signalled = BTreeSet::new();
         for pid in all.iter().copied() {
-            let Some(began) = self.is_to_stop(pid, processes) else { continue };
+            let Some(State { began, parent, .. }) = self.is_to_stop(pid, processes) else {
+                continue;
+            };
+            // A shell that still runs sees its job stop.
+            if signalled.remove(&parent)
+                && let Some(parent) = Pid::from_raw(parent)
+            {
+                processes.await_stop(parent);
+            }
             processes.mark(pid, began);
             match processes.stop(pid, began) {
                 Ok(()) => {
                     let used_ns = processes.used_ns(pid);
                     processes.share(&self.list, |list| list.note(pid, used_ns));
+                    signalled.insert(pid.as_raw_nonzero().get());
                     count += 1;
                 }
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -99,7 +112,7 @@ impl Stops {
 
     /// When a process began that runs, or could, and is to be stopped. One that the tree has stopped
     /// does if something else has continued it.
-    fn is_to_stop(&self, pid: Pid, processes: &impl Processes) -> Option<u64> {
+    fn is_to_stop(&self, pid: Pid, processes: &impl Processes) -> Option<State> {
         if let Some(had_ns) = processes.share(&self.list, |list| list.used_ns.get(&pid).copied()) {
             let used_ns = processes.used_ns(pid);
             // Another process has the number now if it has used less.
@@ -108,7 +121,7 @@ impl Stops {
             }
             processes.share(&self.list, |list| list.see(pid, used_ns));
         }
-        processes.state(pid).filter(State::can_run).map(|state| state.began)
+        processes.state(pid).filter(State::can_run)
     }
 
     /// Continues what was stopped, the last first, until `is_stopped`.
@@ -190,6 +203,17 @@ impl Processes for Machine<'_> {
         }
     }
 
+    fn await_stop(&self, pid: Pid) {
+        let began_ns = clock::monotonic_ns();
+        while State::of(pid).is_some_and(|state| state.can_run()) {
+            if clock::monotonic_ns().saturating_sub(began_ns) > AWAIT_NS_MOST {
+                // It waits for a disk.
+                return;
+            }
+            std::thread::yield_now();
+        }
+    }
+
     fn signal(&self, pid: Pid, signal: Signal) -> io::Result<()> {
         process::kill(pid, signal)
     }
@@ -197,6 +221,9 @@ impl Processes for Machine<'_> {
 
 /// What a process may still use after it was stopped: the signal has to reach all its processors.
 const STILL_NS: u64 = 500_000;
+
+/// How long a stop is waited for: what a process needs to get a processor.
+const AWAIT_NS_MOST: u64 = 10_000_000;
 
 #[cfg(test)]
 mod tests;

@@ -102,3 +102,52 @@ fn both_ways_to_find_a_tree_find_the_same() {
     assert_eq!(all, others);
     end(child, &tree);
 }
+
+/// Notes what is done to processes, of which 1 is the parent of 2 and 3.
+#[derive(Debug, Default)]
+struct Notes(Mutex<Vec<(&'static str, i32)>>);
+
+impl Notes {
+    fn note(&self, what: &'static str, pid: Pid) {
+        lock(&self.0).push((what, pid.as_raw_nonzero().get()));
+    }
+}
+
+impl stops::Processes for Notes {
+    fn state(&self, pid: Pid) -> Option<State> {
+        let parent = i32::from(pid.as_raw_nonzero().get() > 1);
+        Some(State { letter: 'S', parent, threads: 1, began: 7, ..State::default() })
+    }
+
+    fn used_ns(&self, _: Pid) -> u64 {
+        0
+    }
+
+    fn pending_stops(&self, _: Pid) -> Vec<Signal> {
+        Vec::new()
+    }
+
+    fn mark(&self, _: Pid, _: u64) {}
+
+    fn stop(&self, pid: Pid, _: u64) -> std::io::Result<()> {
+        self.note("stop", pid);
+        Ok(())
+    }
+
+    fn await_stop(&self, pid: Pid) {
+        self.note("await", pid);
+    }
+
+    fn signal(&self, _: Pid, _: Signal) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_parent_is_stopped_before_its_children_are_stopped() {
+    let notes = Notes::default();
+    let all = [1, 2, 3].map(|number| Pid::from_raw(number).unwrap());
+    let _ = Stops::default().stop(&all, &notes);
+    let expected = [("stop", 1), ("await", 1), ("stop", 2), ("stop", 3)];
+    assert_eq!(*lock(&notes.0), expected);
+}
