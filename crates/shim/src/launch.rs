@@ -9,9 +9,10 @@ use core::ffi::{c_char, c_int};
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 use crate::elf::{self, BEGINNING_BYTES, Calls, SCRIPTS_DEEP};
+use crate::pacing::Direction;
 use crate::pacing::Escape;
 use crate::record::kind::Blind;
-use crate::{c, filter, limit, process, start};
+use crate::{c, environment, filter, limit, process, start};
 
 /// The recorder's address: `struct sockaddr_un`.
 static DOOR: [AtomicU8; DOOR_BYTES] = [const { AtomicU8::new(0) }; DOOR_BYTES];
@@ -104,8 +105,12 @@ pub unsafe fn before_open(fd: c_int, variables: Variables) -> Launched {
     if !is_watched() || process::is_confined() {
         return Launched::NOTHING;
     }
+    if is_foreign(fd) {
+        limit::note_escape(Escape::Foreign);
+        return Launched::NOTHING;
+    }
     // SAFETY: the caller's.
-    if !is_direct(fd) && unsafe { has_library(variables) } {
+    if !is_direct(fd) && unsafe { environment::is_complete(variables) } {
         return Launched::NOTHING;
     }
     install(fd).unwrap_or_else(|| {
@@ -119,14 +124,40 @@ pub unsafe fn before_open(fd: c_int, variables: Variables) -> Launched {
 ///
 /// # Safety
 /// As [`before`].
-pub unsafe fn note(name: *const u8, searches: bool) {
+pub unsafe fn note(name: *const u8, searches: bool, variables: Variables) {
     // SAFETY: the caller's.
     let Some(fd) = (unsafe { open(name, searches) }) else { return };
     if is_direct(fd) {
         process::note(Blind::Static);
         limit::note_escape(Escape::Spawned);
+    } else if is_foreign(fd) {
+        limit::note_escape(Escape::Foreign);
+    // SAFETY: the caller's.
+    } else if !unsafe { environment::is_complete(variables) } {
+        limit::note_escape(Escape::NoFilter);
     }
     c::close(fd);
+}
+
+/// The C library may read and write a descriptor itself, as a stream: printf(3), or the program's
+/// standard output. If it is a socket under the limit, all calls of this process are shown from now
+/// on, as those of a static program; that is possible while it has one thread. Else it is counted.
+#[cold]
+pub fn hold_stream(fd: c_int) {
+    if limit::Limit::of(fd, Direction::Send, false).is_none() || process::is_confined() {
+        return;
+    }
+    let errno = crate::next::errno();
+    let installed = if c::has_one_thread() && !c::is_shown() { install(-1) } else { None };
+    match installed {
+        Some(launched) if launched.descriptors[1] >= 0 => launched.has_failed(),
+        // In a child of vfork(2) that is done already.
+        _ if c::is_shown() => {}
+        // Why there is none has been sent, and counted.
+        Some(_) => {}
+        None => limit::note_escape(Escape::Stdio),
+    }
+    crate::next::set_errno(errno);
 }
 
 impl Launched {
@@ -195,20 +226,27 @@ fn is_watched() -> bool {
 /// The environment that a program gets; null: that of this process.
 pub type Variables = *const *const c_char;
 
-/// Whether a program gets the variables by which a limit reaches it, where there is one.
-///
-/// # Safety
-/// The variables are texts that a null ends.
-unsafe fn has_library(variables: Variables) -> bool {
-    // SAFETY: the C library keeps the list, and null ends it.
-    let variables = if variables.is_null() { unsafe { start::environ } } else { variables };
+/// Whether a limit does not reach a program whatever environment it gets: one of 32 bits, into which
+/// the library cannot be loaded, or of a user who may not open the limit's file.
+fn is_foreign(fd: c_int) -> bool {
     if !limit::is_live() {
+        return false;
+    }
+    let mut beginning = [0; 5];
+    if c::read_at(fd, 0, &mut beginning) == beginning.len() && beginning == *b"\x7fELF\x01" {
         return true;
     }
-    // SAFETY: the caller's.
-    let has =
-        |name: &[u8]| !variables.is_null() && unsafe { start::variable(variables, name) }.is_some();
-    has(b"LD_PRELOAD=") && has(b"WINDTUNNEL_LIMIT=")
+    let Some(path) = environment::region_path() else { return false };
+    // SAFETY: a zero follows the path.
+    match unsafe { c::open(path, c::O_RDWR_CLOEXEC) } {
+        // What a process may by its capabilities, as after setuid(2), its program may not.
+        Some(fd) => {
+            let (owner, user) = (c::owner(fd), c::user());
+            c::close(fd);
+            user != 0 && user != owner
+        }
+        None => true,
+    }
 }
 
 /// Whether a file is a program that makes its calls itself, or a script for one.
@@ -302,7 +340,7 @@ fn executable(fd: Option<c_int>) -> Option<c_int> {
 ///
 /// # Safety
 /// There is a zero.
-unsafe fn text<'a>(begin: *const u8) -> &'a [u8] {
+pub unsafe fn text<'a>(begin: *const u8) -> &'a [u8] {
     let mut length = 0;
     // SAFETY: up to the zero.
     while unsafe { *begin.add(length) } != 0 {

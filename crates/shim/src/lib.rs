@@ -46,6 +46,7 @@
 //! | `exports` | the functions that programs call |
 //! | `calls` | a call on a socket: offsets before and after, and its record |
 //! | `launch` | programs that the library cannot enter, before they start |
+//! | `environment` | what programs are given that are executed under the limit |
 //! | `descriptors` | what each descriptor is |
 //! | `process` | whose memory this is; what cannot be seen |
 //! | `names` | addresses |
@@ -77,6 +78,7 @@ pub mod digest;
 pub mod edges;
 #[path = "../../sys/src/executable/elf.rs"]
 pub mod elf;
+pub mod environment;
 pub mod exports;
 #[path = "../../sys/src/seccomp/filter.rs"]
 pub mod filter;

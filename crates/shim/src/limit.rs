@@ -11,7 +11,7 @@
 
 use core::ffi::c_int;
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 use crate::pacing::region::{KEY, NO_PEER, peer_key};
 use crate::pacing::{Controller, Direction, Escape, Hold, Per, Region, Slot, rescaled};
@@ -62,6 +62,17 @@ pub fn end() {
 pub fn note_escape(why: Escape) {
     if let Some(region) = region() {
         region.count_escape(why);
+    }
+}
+
+/// The program moves bytes by a system call that it makes by its number: counted once, if that is on a
+/// socket under the limit.
+pub fn note_raw(fd: c_int) {
+    static IS_NOTED: AtomicBool = AtomicBool::new(false);
+    let is_limited = || Limit::of(fd, Direction::Send, false).is_some();
+    if !IS_NOTED.load(Ordering::Relaxed) && is_limited() && !IS_NOTED.swap(true, Ordering::Relaxed)
+    {
+        note_escape(Escape::Raw);
     }
 }
 

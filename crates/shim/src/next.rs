@@ -105,6 +105,10 @@ next! {
     fileno, "fileno": fn(stream: *mut c_void) -> c_int;
     clock_gettime, "clock_gettime": fn(clock: c_int, time: *mut [i64; 2]) -> c_int;
     system_call, "syscall": fn() -> isize;
+    dprintf, "dprintf": fn() -> c_int;
+    vdprintf, "vdprintf": fn() -> c_int;
+    dprintf_chk, "__dprintf_chk": fn() -> c_int;
+    vdprintf_chk, "__vdprintf_chk": fn() -> c_int;
 }
 
 /// The address of the next `syscall`.
@@ -120,6 +124,17 @@ pub fn execl_addresses() -> [*mut c_void; 3] {
         address(Index::execl as usize, "execl\0"),
         address(Index::execlp as usize, "execlp\0"),
         address(Index::execle as usize, "execle\0"),
+    ]
+}
+
+/// Those of the next functions that print to a descriptor.
+#[cfg(target_arch = "x86_64")]
+pub fn print_addresses() -> [*mut c_void; 4] {
+    [
+        address(Index::dprintf as usize, "dprintf\0"),
+        address(Index::vdprintf as usize, "vdprintf\0"),
+        address(Index::dprintf_chk as usize, "__dprintf_chk\0"),
+        address(Index::vdprintf_chk as usize, "__vdprintf_chk\0"),
     ]
 }
 

@@ -3,9 +3,9 @@
 //!
 //! A call on a stream is cut into pieces, so that the bytes of a long one do not all move at once. A
 //! call that may block goes on with the next piece until it is done; one that must not returns after
-//! a piece, as if the socket had not taken more, and has waited for no more than the pieces of
-//! others. That is a short wait in the call in place of one in epoll(7) or poll(2): an event loop
-//! for which a ready socket turns out not to be ready would ask again at once.
+//! a piece, as if the socket had not taken more, and has waited for no longer than a piece of others
+//! takes; then it fails with `EAGAIN`. That is a short wait in the call in place of one in epoll(7) or
+//! poll(2): an event loop for which a ready socket turns out not to be ready would ask again at once.
 
 use core::ffi::c_int;
 
@@ -15,6 +15,7 @@ use crate::edges;
 use crate::limit::{Limit, Waited};
 use crate::names::End;
 use crate::next;
+use crate::pacing::controller::PATIENCE_NS;
 use crate::pacing::{Controller, Direction, piece};
 
 /// Sends by `next`, which takes the first byte and how many.
@@ -40,7 +41,7 @@ pub fn sends(
     if !is_whole {
         return send_pieces(&limit, flags, count, peer, &mut next);
     }
-    match claimed(&limit, flags, count, peer) {
+    match claimed(&limit, (flags, None), count, peer) {
         Ok(claim) => claim.settle(&limit, count, next(0, count)),
         Err(errno) => fail(errno),
     }
@@ -107,11 +108,12 @@ impl Claim {
     }
 }
 
-/// Claims bytes that are to be sent and waits for them; or an errno.
+/// Claims bytes that are to be sent and waits for them; or an errno. The call has flags, and began at
+/// a time, if not now.
 #[inline(always)]
 pub fn claimed(
     limit: &Limit,
-    flags: c_int,
+    call: (c_int, Option<u64>),
     bytes: usize,
     peer: Option<End>,
 ) -> Result<Claim, c_int> {
@@ -119,7 +121,7 @@ pub fn claimed(
     let slot = limit.slot(now, peer);
     let at = slot.budget(limit.direction).claim(now, rate, bytes as u64);
     if at > now {
-        return claimed_later(limit, flags, bytes, Later { at, now, rate, slot });
+        return claimed_later(limit, call, bytes, Later { at, now, rate, slot });
     }
     Ok(Claim { begin: now, slot })
 }
@@ -134,17 +136,43 @@ struct Later {
 }
 
 #[cold]
-fn claimed_later(limit: &Limit, flags: c_int, bytes: usize, to: Later) -> Result<Claim, c_int> {
-    // How long a call may block (`SO_SNDTIMEO` of socket(7)); 0: for ever.
-    let most = if flags & c::MSG_DONTWAIT == 0 { c::send_timeout_ns(limit.fd) } else { 0 };
-    let until = if most == 0 { u64::MAX } else { to.now.saturating_add(most) };
-    let errno = match limit.wait(to.at, to.now, to.rate, until) {
+fn claimed_later(
+    limit: &Limit,
+    (flags, began): (c_int, Option<u64>),
+    bytes: usize,
+    to: Later,
+) -> Result<Claim, c_int> {
+    let is_nonblocking = limit.is_nonblocking(flags);
+    // How long a call may block (`SO_SNDTIMEO` of socket(7)), all of its pieces together.
+    let (most, from) = match is_nonblocking {
+        true => (patience_ns(limit, to.rate), to.now),
+        false => match c::send_timeout_ns(limit.fd) {
+            0 => (u64::MAX, to.now),
+            most => (most, began.unwrap_or(to.now)),
+        },
+    };
+    let errno = match limit.wait(to.at, to.now, to.rate, from.saturating_add(most)) {
         Waited::Done => return Ok(Claim { begin: clock::now(), slot: to.slot }),
         Waited::Interrupted => c::EINTR,
         Waited::Late => c::EAGAIN,
     };
     Claim { begin: to.now, slot: to.slot }.refund(limit, bytes);
+    if is_nonblocking {
+        // A watch by edges says it; all others find the socket ready.
+        edges::announce(limit.fd);
+    }
     Err(errno)
+}
+
+/// How long a call that must not block waits for the pieces of others: for one of a stream; then it
+/// fails, as if the socket were full. A program can take that for the loss of a datagram, which
+/// therefore waits as long as for the piece of a slow stream.
+fn patience_ns(limit: &Limit, rate: u64) -> u64 {
+    let bits_ns = u128::from(piece(rate, true)) * 8_000_000_000;
+    let one = u64::try_from(bits_ns / u128::from(rate.max(1))).unwrap_or(u64::MAX);
+    // What a piece is rounded to, and a clock that is read later.
+    let one = one.saturating_add(one / 8);
+    if limit.word.is_stream() { one } else { one.max(PATIENCE_NS) }
 }
 
 /// A call that sends more than a piece of a stream.
@@ -158,11 +186,11 @@ fn send_pieces(
     next: &mut dyn FnMut(usize, usize) -> isize,
 ) -> isize {
     let is_nonblocking = limit.is_nonblocking(flags);
-    let errno = next::errno();
+    let (errno, began) = (next::errno(), clock::now());
     let mut sent = 0;
     while sent < count {
         let part = part_of(limit, is_nonblocking, count - sent);
-        let claim = match claimed(limit, flags, part, peer) {
+        let claim = match claimed(limit, (flags, Some(began)), part, peer) {
             Ok(claim) => claim,
             Err(_) if sent > 0 => break,
             Err(errno) => return fail(errno),

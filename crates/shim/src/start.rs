@@ -62,7 +62,10 @@ extern "C" fn start() {
     unsafe { crate::launch::start(door) };
     if let Some(path) = limit {
         // SAFETY: as above.
+        unsafe { crate::environment::start(variables) };
+        // SAFETY: as above.
         unsafe { crate::limit::open(path) };
+        (0..3).for_each(crate::launch::hold_stream);
     }
     if let Some(sends) = sends {
         // SAFETY: as above.

@@ -51,6 +51,10 @@ pub enum Escape {
     Stdio = 2,
     /// A process whose descriptors the supervisor may not look at.
     Hidden = 3,
+    /// A program that makes system calls by their number.
+    Raw = 4,
+    /// A program of 32 bits, or of a user who may not open the region's file.
+    Foreign = 5,
 }
 
 /// The region. Zeroed memory becomes one by [`Region::begin`].
@@ -124,7 +128,14 @@ impl Per {
 
 impl Escape {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Escape; 4] = [Escape::Spawned, Escape::NoFilter, Escape::Stdio, Escape::Hidden];
+    pub const ALL: [Escape; 6] = [
+        Escape::Spawned,
+        Escape::NoFilter,
+        Escape::Stdio,
+        Escape::Hidden,
+        Escape::Raw,
+        Escape::Foreign,
+    ];
 }
 
 impl Region {
@@ -324,7 +335,7 @@ const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 const IDLE_NS: u64 = 1_000_000_000;
 /// `WTlimit` and a format's number.
 const MAGIC: u64 = u64::from_le_bytes(*b"WTlimit\x01");
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 #[cfg(test)]
 mod tests {
@@ -350,7 +361,7 @@ mod tests {
             generation: AtomicU32::new(0),
             totals: [total(), total()],
             crowded: AtomicU64::new(0),
-            escapes: [const { AtomicU64::new(0) }; 4],
+            escapes: [const { AtomicU64::new(0) }; Escape::ALL.len()],
             held: [const { AtomicU64::new(0) }; 2],
             shown: AtomicU64::new(0),
             slots: std::array::from_fn(slot),

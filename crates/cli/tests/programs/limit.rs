@@ -7,6 +7,8 @@
 
 #[path = "limit/connect.rs"]
 mod connect;
+#[path = "limit/escapes.rs"]
+mod escapes;
 #[path = "limit/jobs.rs"]
 mod jobs;
 #[path = "limit/notified.rs"]
@@ -227,10 +229,11 @@ fn the_code_of_the_command_is_kept_and_what_cannot_be_limited_is_said() {
     if is_missing(&["busybox"]) {
         return;
     }
-    // Programs that the library cannot enter, or that get none of the variables.
-    for words in
-        [&["busybox", "true"][..], &["sh", "-c", "busybox true"], &["env", "-i", "/bin/true"]]
-    {
+    // A program that is given none of the variables has them.
+    let (code, said) = run(&["env", "-i", "/bin/true"]);
+    assert_eq!((code, said.contains("by notification")), (Some(0), false), "{said}");
+    // Programs that the library cannot enter.
+    for words in [&["busybox", "true"][..], &["sh", "-c", "busybox true"]] {
         let (code, said) = run(words);
         assert_eq!(code, Some(0), "{words:?}: {said}");
         assert!(said.contains("1 processes, static or without it, by notification"), "{said}");

@@ -179,7 +179,11 @@ fn sentence(why: Escape) -> &'static str {
         Escape::NoFilter => {
             "programs that the library cannot enter and for which no filter could be installed"
         }
-        Escape::Stdio => "streams of the C library on sockets (fdopen(3))",
+        Escape::Stdio => "programs of several threads with streams of the C library on sockets",
         Escape::Hidden => "processes whose descriptors may not be looked at",
+        Escape::Raw => "programs that make system calls on sockets by syscall(2)",
+        Escape::Foreign => {
+            "programs of 32 bits, or of another user, who may not open the file of the limit"
+        }
     }
 }

@@ -11,7 +11,7 @@ use crate::descriptors::{self, closing, closing_range, duplicated, forget, known
 use crate::edges;
 use crate::limit::{self, Limit};
 use crate::next;
-use crate::pacing::{Direction, Escape};
+use crate::pacing::Direction;
 use crate::record::kind::Call;
 use crate::record::region::socket_state::NONBLOCKING;
 use crate::region;
@@ -34,6 +34,9 @@ fn replaced(from: c_int, to: c_int, result: c_int) -> c_int {
             release(word);
         }
         copied(from, to);
+        if to < 3 && limit::is_live() {
+            crate::launch::hold_stream(to);
+        }
     }
     result
 }
@@ -166,7 +169,7 @@ export! {
         // SAFETY: the caller's arguments are passed on.
         let stream = unsafe { next::fdopen(fd, mode) };
         if !stream.is_null() && Limit::of(fd, Direction::Send, true).is_some() {
-            limit::note_escape(Escape::Stdio);
+            crate::launch::hold_stream(fd);
         }
         if !stream.is_null() && let Some(socket) = of_any(fd).and_then(descriptors::Word::entry) {
             note_stdio(&socket);

@@ -177,7 +177,7 @@ unsafe fn sent_many(fd: c_int, messages: *mut Messages, count: u32, flags: c_int
         // SAFETY: the caller's.
         return unsafe { next::sendmmsg(fd, messages, count, flags) };
     };
-    let mut sent = 0;
+    let (mut sent, began) = (0, clock::now());
     while sent < count {
         // SAFETY: the caller's.
         let here = unsafe { messages.add(sent as usize) };
@@ -185,7 +185,7 @@ unsafe fn sent_many(fd: c_int, messages: *mut Messages, count: u32, flags: c_int
         let (some, bytes) = unsafe { gathered(&limit, here, count - sent) };
         // SAFETY: as above.
         let peer = unsafe { Whole(&raw const (*here).message) }.peer();
-        let claim = match paced::claimed(&limit, flags, bytes, peer) {
+        let claim = match paced::claimed(&limit, (flags, Some(began)), bytes, peer) {
             Ok(claim) => claim,
             Err(_) if sent > 0 => break,
             Err(errno) => return paced::fail(errno) as c_int,

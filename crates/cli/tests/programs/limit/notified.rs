@@ -13,9 +13,9 @@ use super::super::clients::{build_go, go};
 use super::super::support::{Lab, find_program, is_missing, until, users};
 use super::{DATAGRAMS, STREAM, assert_held, ended, limited};
 
-/// A program of Python without the library: it is executed with an empty environment.
-const BARE: &str =
-    "import os, sys\nos.execve(sys.executable, [sys.executable, '-c'] + sys.argv[1:], {})\n";
+/// A program of Python that is held by notification, as its standard input is a socket.
+const BARE: &str = "import os, socket, sys\nstream = socket.socket()\nos.dup2(stream.fileno(), 0)\n\
+     os.execv(sys.executable, [sys.executable, '-c'] + sys.argv[1:])\n";
 
 /// So many processes were held by notification, and all that was seen is held.
 #[track_caller]
@@ -53,7 +53,7 @@ fn serve(bytes: usize) -> (SocketAddr, JoinHandle<()>) {
 }
 
 /// Takes all that comes on one connection.
-fn sink() -> (SocketAddr, JoinHandle<usize>) {
+pub(super) fn sink() -> (SocketAddr, JoinHandle<usize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let server = thread::spawn(move || {
