@@ -122,6 +122,8 @@ mod top;
 mod traces;
 #[path = "programs/transfer.rs"]
 mod transfer;
+#[path = "programs/unpacked.rs"]
+mod unpacked;
 #[path = "programs/verdict.rs"]
 mod verdict;
 #[path = "programs/volumes.rs"]

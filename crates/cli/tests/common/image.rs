@@ -14,9 +14,9 @@ use super::{find_program, must};
 /// An image that is being made: layers as tar files.
 pub(crate) struct ImageBuilder<'a> {
     /// Where it is written to, for the user whose folder that is.
-    target: &'a Path,
-    folder: tempfile::TempDir,
-    layers: Vec<Vec<u8>>,
+    pub(super) target: &'a Path,
+    pub(super) folder: tempfile::TempDir,
+    pub(super) layers: Vec<Vec<u8>>,
 }
 
 /// The files of a layer that is being made.
@@ -84,6 +84,16 @@ impl<'a> ImageBuilder<'a> {
     pub(crate) fn write(&self, name: &str, config: &Value) -> PathBuf {
         let layout = self.folder.path().join("layout");
         let _ = fs::remove_dir_all(&layout);
+        self.layout(&layout, config, |_| ());
+        let path = self.target.join(name);
+        must(Command::new("tar").arg("-C").arg(&layout).arg("-cf").arg(&path).arg("."));
+        let owner = fs::metadata(self.target).unwrap();
+        chown(&path, Some(owner.uid()), Some(owner.gid())).unwrap();
+        path
+    }
+
+    /// Writes it as the folder of an OCI layout; something may be done to its manifest.
+    pub(super) fn layout(&self, layout: &Path, config: &Value, damage: impl Fn(&mut Value)) {
         fs::create_dir_all(layout.join("blobs/sha256")).unwrap();
         let blob = |kind: &str, bytes: &[u8]| {
             let digest = Digest::of(bytes);
@@ -102,15 +112,12 @@ impl<'a> ImageBuilder<'a> {
             "rootfs": {"type": "layers", "diff_ids": ids},
         });
         let config = blob("config.v1+json", config.to_string().as_bytes());
-        let manifest = json!({"schemaVersion": 2, "config": config, "layers": layers});
-        let manifest = blob("manifest.v1+json", manifest.to_string().as_bytes());
+        let mut manifest = json!({"schemaVersion": 2, "config": config, "layers": layers});
+        damage(&mut manifest);
+        let mut manifest = blob("manifest.v1+json", manifest.to_string().as_bytes());
+        manifest["annotations"] = json!({"org.opencontainers.image.ref.name": "latest"});
         let index = json!({"schemaVersion": 2, "manifests": [manifest]});
         fs::write(layout.join("index.json"), index.to_string()).unwrap();
         fs::write(layout.join("oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#).unwrap();
-        let path = self.target.join(name);
-        must(Command::new("tar").arg("-C").arg(&layout).arg("-cf").arg(&path).arg("."));
-        let owner = fs::metadata(self.target).unwrap();
-        chown(&path, Some(owner.uid()), Some(owner.gid())).unwrap();
-        path
     }
 }

@@ -11,6 +11,24 @@ use std::process::Command;
 use super::{Lab, find_program, must};
 pub(crate) use made::{Files, ImageBuilder};
 
+impl ImageBuilder<'_> {
+    /// A layer that is a tar file already.
+    pub(crate) fn raw(mut self, layer: Vec<u8>) -> Self {
+        self.layers.push(layer);
+        self
+    }
+
+    /// Writes it as the folder of an OCI layout; something may be done to its manifest.
+    pub(crate) fn write_layout(
+        &self,
+        name: &str,
+        config: &serde_json::Value,
+        damage: impl Fn(&mut serde_json::Value),
+    ) {
+        self.layout(&self.target.join(name), config, damage);
+    }
+}
+
 impl Files {
     /// Copies a program of this machine to another place.
     pub(crate) fn copy(self, from: &Path, to: &str) -> Files {
