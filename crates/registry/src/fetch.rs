@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use oci_client::Client;
 use oci_client::client::{ClientConfig, ClientProtocol};
 use oci_client::errors::OciDistributionError;
 use oci_client::manifest::OciDescriptor;
-use oci_client::{Client, RegistryOperation};
+use oci_client::secrets::RegistryAuth;
 use windtunnel_image::{Digest, Fetched, Missing, missing};
 
 use crate::blob::Blob;
@@ -14,6 +15,7 @@ use crate::credentials;
 use crate::error::RegistryError;
 use crate::manifest::{Given, Manifests};
 use crate::reference::Reference;
+use crate::token::{Asking, TokenError};
 
 /// Is called with the bytes that are fetched, and with all that are to be.
 pub type Progress<'a> = dyn FnMut(u64, u64) + 'a;
@@ -77,11 +79,25 @@ impl Session<'_> {
         };
         let auth = credentials::stored(reference)?;
         let client = Client::try_from(config).map_err(failed)?;
-        let asked = client.auth(reference.inner(), &auth, RegistryOperation::Pull);
+        let built = |lenient| http(lenient).build().map_err(OciDistributionError::from);
+        let (lenient, strict) = (built(true).map_err(failed)?, built(false).map_err(failed)?);
+        let scheme = if matches!(protocol, ClientProtocol::Http) { "http" } else { "https" };
+        let asking = Asking { lenient, strict };
+        let asked = asking.token(reference, scheme, &auth);
         let token = tokio::time::timeout(MANIFEST_TIMEOUT, asked).await;
         let token = token.map_err(|_| silent(reference, "did not say who may fetch"))?;
-        let token = token.map_err(failed)?;
-        let manifests = Manifests::new(http(reference), &protocol, token, auth).map_err(failed)?;
+        let token = token.map_err(|error| match error {
+            TokenError::Library(error) => failed(error),
+            TokenError::Answer(why) => {
+                RegistryError::Answer { reference: reference.to_string(), why }
+            }
+        })?;
+        // With a token, the library asks for none.
+        let of_blobs = token.clone().map_or_else(|| auth.clone(), RegistryAuth::Bearer);
+        client.store_auth_if_needed(reference.inner().resolve_registry(), &of_blobs).await;
+        let Asking { lenient, strict } = asking;
+        let http = if reference.is_loopback() { lenient } else { strict };
+        let manifests = Manifests::new(http, scheme, token, auth);
         Ok(Session { reference, cache, client, manifests })
     }
 
@@ -183,7 +199,7 @@ async fn protocol(reference: &Reference) -> ClientProtocol {
     if !reference.is_loopback() {
         return ClientProtocol::Https;
     }
-    let Ok(http) = http(reference).build() else { return ClientProtocol::Http };
+    let Ok(http) = http(true).build() else { return ClientProtocol::Http };
     let url = format!("https://{}/v2/", reference.inner().resolve_registry());
     match tokio::time::timeout(LOOPBACK_TIMEOUT, http.get(url).send()).await {
         Ok(Ok(_)) => ClientProtocol::Https,
@@ -191,13 +207,13 @@ async fn protocol(reference: &Reference) -> ClientProtocol {
     }
 }
 
-/// A client as the library makes one.
-fn http(reference: &Reference) -> reqwest::ClientBuilder {
+/// A client as the library makes one; a lenient one takes any certificate.
+fn http(lenient: bool) -> reqwest::ClientBuilder {
     reqwest::Client::builder()
         .connect_timeout(CONNECT_TIMEOUT)
         .read_timeout(READ_TIMEOUT)
         .user_agent(USER_AGENT)
-        .tls_danger_accept_invalid_certs(reference.is_loopback())
+        .tls_danger_accept_invalid_certs(lenient)
 }
 
 fn silent(reference: &Reference, what: &str) -> RegistryError {
@@ -217,3 +233,17 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 /// An index of indexes of manifests, and what these name.
 const ROUNDS_MAX: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_registry_elsewhere_is_asked_by_tls_alone() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        for image in ["registry.invalid/a", "192.0.2.1:5000/a", "redis"] {
+            let protocol = runtime.block_on(protocol(&Reference::parse(image).unwrap()));
+            assert!(matches!(protocol, ClientProtocol::Https), "{image}");
+        }
+    }
+}

@@ -11,6 +11,7 @@
 //! | `reference` | [`Reference`]: what names an image in a registry; pure |
 //! | `credentials` | what users have stored by `docker login` or `podman login` |
 //! | `blob` | a file that is being fetched |
+//! | `token` | what a registry's token service gives |
 //! | `manifest` | documents, read no further than they may be long |
 //! | `fetch` | [`fetch`]: from a reference to an image in the cache |
 //! | `error` | [`RegistryError`]: why that could not be |
@@ -31,6 +32,7 @@ mod error;
 mod fetch;
 mod manifest;
 mod reference;
+mod token;
 
 pub use error::RegistryError;
 pub use fetch::{Progress, fetch};

@@ -1,10 +1,9 @@
 //! Manifests and indexes: read no further than an image's documents may be long. The library reads an
 //! answer whole, whatever its length, so these come by the HTTP client below it.
 
-use oci_client::client::ClientProtocol;
 use oci_client::errors::{OciDistributionError, OciEnvelope};
 use oci_client::secrets::RegistryAuth;
-use reqwest::{Client, ClientBuilder, Response, StatusCode, header};
+use reqwest::{Client, Response, StatusCode, header};
 
 use crate::reference::Reference;
 
@@ -25,13 +24,12 @@ pub(crate) enum Given {
 
 impl Manifests {
     pub(crate) fn new(
-        builder: ClientBuilder,
-        protocol: &ClientProtocol,
+        http: Client,
+        scheme: &'static str,
         token: Option<String>,
         auth: RegistryAuth,
-    ) -> Result<Manifests, OciDistributionError> {
-        let scheme = if matches!(protocol, ClientProtocol::Http) { "http" } else { "https" };
-        Ok(Manifests { http: builder.build()?, scheme, token, auth })
+    ) -> Manifests {
+        Manifests { http, scheme, token, auth }
     }
 
     /// The manifest or index that a reference leads to.
@@ -49,7 +47,7 @@ impl Manifests {
         };
         let mut answer = asked.send().await?;
         let status = answer.status();
-        let body = read(&mut answer).await?;
+        let body = read(&mut answer, DOCUMENT_BYTES_MAX).await?;
         match (status, body) {
             (StatusCode::OK, body) => Ok(body),
             (status, Given::Document(body)) => Err(refusal(status, url, &body)),
@@ -58,10 +56,14 @@ impl Manifests {
     }
 }
 
-async fn read(answer: &mut Response) -> Result<Given, OciDistributionError> {
+/// The body of an answer, of which no more than `most` bytes are read.
+pub(crate) async fn read(
+    answer: &mut Response,
+    most: usize,
+) -> Result<Given, OciDistributionError> {
     let mut body = Vec::new();
     while let Some(more) = answer.chunk().await? {
-        if body.len() + more.len() > DOCUMENT_BYTES_MAX {
+        if body.len() + more.len() > most {
             return Ok(Given::TooLong);
         }
         body.extend_from_slice(&more);
@@ -69,8 +71,8 @@ async fn read(answer: &mut Response) -> Result<Given, OciDistributionError> {
     Ok(Given::Document(body))
 }
 
-/// What the library makes of an answer that is no manifest.
-fn refusal(status: StatusCode, url: String, body: &[u8]) -> OciDistributionError {
+/// What the library makes of an answer that is not what was asked for.
+pub(crate) fn refusal(status: StatusCode, url: String, body: &[u8]) -> OciDistributionError {
     if status == StatusCode::UNAUTHORIZED {
         return OciDistributionError::UnauthorizedError { url };
     }

@@ -64,9 +64,14 @@ impl Reference {
     /// Whether its registry is this machine's own, which needs no TLS.
     pub(crate) fn is_loopback(&self) -> bool {
         let registry = self.inner.resolve_registry();
-        let host = registry.rsplit_once(':').map_or(registry, |(host, _)| host);
-        host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+        is_loopback(registry.rsplit_once(':').map_or(registry, |(host, _)| host))
     }
+}
+
+/// Whether a host, as it is written, is this machine itself.
+pub(crate) fn is_loopback(host: &str) -> bool {
+    let plain = host.trim_start_matches('[').trim_end_matches(']');
+    plain == "localhost" || plain.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 impl fmt::Display for Reference {

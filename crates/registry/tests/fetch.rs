@@ -41,7 +41,11 @@ impl Made {
     }
 
     fn serve(&self) -> Server {
-        Server::new()
+        self.give_to(Server::new())
+    }
+
+    fn give_to(&self, server: Server) -> Server {
+        server
             .give("/v2/a/manifests/1", Answer::Bytes(self.manifest.clone()))
             .give(
                 &format!("/v2/a/manifests/{}", Digest::of(&self.manifest)),
@@ -139,6 +143,66 @@ fn a_registry_that_refuses_without_an_end_is_not_listened_to() {
     let server = Server::new().give("/v2/a/manifests/1", refusal);
     let text = error_of(&server, folder.path());
     assert!(text.contains("code: 500"), "{text}");
+}
+
+/// A registry whose images are for those alone that have what its token service gives.
+fn with_token_service(answer: Answer) -> Server {
+    let made = Made::new();
+    let given = |bytes: &[u8]| Answer::For("sesame".to_owned(), bytes.to_vec());
+    let server = Server::new();
+    let realm = format!("http://{}/token", server.address());
+    server
+        .give("/v2/", Answer::Challenge(format!("Bearer realm=\"{realm}\",service=\"x\"")))
+        .give("/token?scope=repository%3Aa%3Apull&service=x", answer)
+        .give("/v2/a/manifests/1", given(&made.manifest))
+        .give(&blob(&made.config), given(&made.config))
+        .give(&blob(&made.layer), given(&made.layer))
+}
+
+#[test]
+fn an_image_is_fetched_with_the_token_that_its_service_gives() {
+    for token in [r#"{"token":"sesame","expires_in":1}"#, r#"{"access_token":"sesame"}"#] {
+        let folder = tempfile::tempdir().unwrap();
+        let server = with_token_service(Answer::Bytes(token.as_bytes().to_vec()));
+        let place = get(&server, folder.path(), "a:1").unwrap();
+        assert_eq!(Image::open(&place, None).unwrap().config().cmd, ["serve"]);
+        let asked = server.asked().iter().filter(|path| path.starts_with("/token")).count();
+        assert_eq!(asked, 1, "{:?}", server.asked());
+    }
+}
+
+#[test]
+fn a_token_service_is_read_no_further_than_a_token_may_be_long() {
+    let folder = tempfile::tempdir().unwrap();
+    let cases = [
+        (Answer::Endless, "the registry has a token service that gave more than 1 MiB"),
+        (Answer::Code(500, vec![b'x'; 2 << 20]), "gave more than 1 MiB"),
+        (Answer::Bytes(b"{}".to_vec()), "the registry has a token service that gave no token"),
+        (Answer::Bytes(b"<html>".to_vec()), "gave no token"),
+        (Answer::Code(500, b"broken".to_vec()), "code: 500"),
+        (Answer::Code(401, b"who?".to_vec()), "podman login"),
+    ];
+    for (answer, expected) in cases {
+        let text = error_of(&with_token_service(answer), folder.path());
+        assert!(text.contains(expected), "{text}");
+    }
+    assert_eq!(Fetched::list(folder.path()).unwrap(), []);
+}
+
+#[test]
+fn a_registry_of_this_machine_is_asked_by_tls_first_whatever_its_certificate() {
+    let (folder, made) = (tempfile::tempdir().unwrap(), Made::new());
+    let server = made.give_to(Server::with_tls());
+    let place = get(&server, folder.path(), "a:1").unwrap();
+    assert_eq!(Image::open(&place, None).unwrap().config().cmd, ["serve"]);
+    let handshake = 22;
+    assert!(server.begun().iter().all(|first| *first == handshake), "{:?}", server.begun());
+    // One that speaks none is asked again without.
+    let (folder, server) = (tempfile::tempdir().unwrap(), made.serve());
+    get(&server, folder.path(), "a:1").unwrap();
+    let begun = server.begun();
+    assert_eq!(begun[0], handshake);
+    assert!(begun.len() > 1 && begun[1..].iter().all(|first| *first == b'G'), "{begun:?}");
 }
 
 #[test]

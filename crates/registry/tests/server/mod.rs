@@ -1,10 +1,12 @@
 //! A server of HTTP/1.1 that answers with what a test gives it.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
+
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 /// What is answered to a GET.
 #[derive(Debug, Clone)]
@@ -13,12 +15,18 @@ pub(crate) enum Answer {
     Code(u16, Vec<u8>),
     /// A body that goes on until the client closes the connection.
     Endless,
+    /// 401, with what authentication is wanted.
+    Challenge(String),
+    /// To a client that has this token; 401 to others.
+    For(String, Vec<u8>),
 }
 
 #[derive(Default)]
 struct State {
     answers: BTreeMap<String, Answer>,
     asked: Vec<String>,
+    /// The first byte of each connection.
+    begun: Vec<u8>,
     ended: bool,
 }
 
@@ -30,6 +38,24 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn new() -> Server {
+        Server::with(None)
+    }
+
+    /// One that speaks TLS, with a certificate that it has made itself.
+    pub(crate) fn with_tls() -> Server {
+        let made = rcgen::generate_simple_self_signed(["registry.invalid".to_owned()]).unwrap();
+        let key = rustls::pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der());
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key.unwrap())
+            .unwrap();
+        Server::with(Some(Arc::new(config)))
+    }
+
+    fn with(tls: Option<Arc<ServerConfig>>) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let state = Arc::new(Mutex::new(State::default()));
@@ -39,9 +65,9 @@ impl Server {
                 if known.lock().unwrap().ended {
                     break;
                 }
-                let known = Arc::clone(&known);
+                let (known, tls) = (Arc::clone(&known), tls.clone());
                 // A client that closes early is none of the test's concern.
-                thread::spawn(move || drop(answer(&stream, &known)));
+                thread::spawn(move || drop(serve(stream, tls, &known)));
             }
         });
         Server { address, state }
@@ -61,6 +87,11 @@ impl Server {
     pub(crate) fn asked(&self) -> Vec<String> {
         self.state.lock().unwrap().asked.clone()
     }
+
+    /// The first byte of each connection: 22 is a handshake of TLS (RFC 8446, 5.1).
+    pub(crate) fn begun(&self) -> Vec<u8> {
+        self.state.lock().unwrap().begun.clone()
+    }
 }
 
 impl Drop for Server {
@@ -71,16 +102,38 @@ impl Drop for Server {
     }
 }
 
-fn answer(stream: &TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
-    let mut reader = BufReader::new(stream);
-    let mut writer = stream;
+fn serve(
+    stream: TcpStream,
+    tls: Option<Arc<ServerConfig>>,
+    state: &Mutex<State>,
+) -> std::io::Result<()> {
+    let mut first = [0];
+    if stream.peek(&mut first)? == 1 {
+        state.lock().unwrap().begun.push(first[0]);
+    }
+    match tls {
+        None => answer(stream, state),
+        Some(config) => {
+            let connection = ServerConnection::new(config).map_err(std::io::Error::other)?;
+            answer(StreamOwned::new(connection, stream), state)
+        }
+    }
+}
+
+fn answer(stream: impl Read + Write, state: &Mutex<State>) -> std::io::Result<()> {
+    let mut stream = BufReader::new(stream);
     loop {
         let mut request = String::new();
-        if reader.read_line(&mut request)? == 0 {
+        if stream.read_line(&mut request)? == 0 {
             return Ok(());
         }
-        let mut line = String::new();
-        while reader.read_line(&mut line)? > 2 {
+        let (mut line, mut token) = (String::new(), String::new());
+        while stream.read_line(&mut line)? > 2 {
+            if let Some((name, value)) = line.split_once(": Bearer ")
+                && name.eq_ignore_ascii_case("authorization")
+            {
+                value.trim_end().clone_into(&mut token);
+            }
             line.clear();
         }
         let path = request.split(' ').nth(1).unwrap_or_default().to_owned();
@@ -89,19 +142,30 @@ fn answer(stream: &TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
             state.asked.push(path.clone());
             state.answers.get(&path).cloned()
         };
+        let writer = stream.get_mut();
         let (code, body) = match found {
             Some(Answer::Bytes(body)) => (200, body),
             Some(Answer::Code(code, body)) => (code, body),
             Some(Answer::Endless) => return endless(writer),
+            Some(Answer::For(wanted, body)) if wanted == token => (200, body),
+            Some(Answer::For(..)) => (401, Vec::new()),
+            Some(Answer::Challenge(wanted)) => {
+                write!(
+                    writer,
+                    "HTTP/1.1 401 x\r\nwww-authenticate: {wanted}\r\ncontent-length: 0\r\n\r\n"
+                )?;
+                continue;
+            }
             None if path == "/v2/" => (200, Vec::new()),
             None => (404, Vec::new()),
         };
         write!(writer, "HTTP/1.1 {code} x\r\ncontent-length: {}\r\n\r\n", body.len())?;
         writer.write_all(&body)?;
+        writer.flush()?;
     }
 }
 
-fn endless(mut writer: &TcpStream) -> std::io::Result<()> {
+fn endless(writer: &mut impl Write) -> std::io::Result<()> {
     write!(writer, "HTTP/1.1 200 x\r\n\r\n")?;
     loop {
         writer.write_all(&[0; 512])?;
