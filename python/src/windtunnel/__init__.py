@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         RunError,
         RunFailed,
         ScenarioError,
+        StrangeFile,
         TimeoutExpired,
         UsageError,
         WindtunnelError,
@@ -125,6 +126,7 @@ __all__ = [
     "ScenarioError",
     "Service",
     "ServiceName",
+    "StrangeFile",
     "TimeoutExpired",
     "UsageError",
     "Verdict",
@@ -166,8 +168,8 @@ _HOMES = {
     "errors": (
         "CommandFailed CommandNotRun ControlError ExpectationFailed InternalError MachineError "
         "Mistake NoReport NoRun NotFaithful NotFaithfulWarning NotSupported ProgramFailed "
-        "ProgramNotFound RunError RunFailed ScenarioError TimeoutExpired UsageError "
-        "WindtunnelError"
+        "ProgramNotFound RunError RunFailed ScenarioError StrangeFile TimeoutExpired "
+        "UsageError WindtunnelError"
     ),
     "events": "Event Events",
     "faults": "Fault",

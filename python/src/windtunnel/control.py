@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import socket
@@ -10,7 +11,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, Union
 
-from windtunnel import errors
+from windtunnel import below, errors
 from windtunnel.aio import interruptible
 
 VERSION = 3
@@ -150,6 +151,9 @@ def _connect(folder: str) -> socket.socket:
         place = os.open(folder, os.O_PATH | os.O_DIRECTORY)
     except OSError as error:
         raise _no_run(folder, error) from error
+    if not below.is_socket(place, NAME):
+        os.close(place)
+        raise _no_run(folder, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.connect(f"/proc/self/fd/{place}/{NAME}")

@@ -31,6 +31,10 @@ class UsageError(WindtunnelError):
     """An argument is wrong, or names a run, node or link that does not exist."""
 
 
+class StrangeFile(UsageError):
+    """A file of a run folder is not what a run leaves: a link, a pipe, or larger than any."""
+
+
 class MachineError(WindtunnelError):
     """This machine does not allow what is needed; `windtunnel.doctor()` shows the reason."""
 

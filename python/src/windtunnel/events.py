@@ -8,9 +8,11 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, Optional
 
-from windtunnel import control, errors
+from windtunnel import below, control, errors
 from windtunnel.aio import in_thread, interruptible
 from windtunnel.watch import MODIFIED, Interrupter, Watch, until_ready
+
+NAME = "events.jsonl"
 
 
 class Event(dict[str, Any]):
@@ -45,14 +47,15 @@ class Events:
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
-        self._file = open(os.path.join(folder, "events.jsonl"), "rb")  # noqa: SIM115
+        self._file = below.file(folder, NAME)
         self._partial = b""
         self._interrupter = Interrupter()
         self._watch: Optional[Watch] = None
         self._run: Optional[control.Connection] = None
         with contextlib.suppress(errors.NoRun):  # it is over: all events are there
             self._run = control.Connection(folder)
-            self._watch = Watch(os.path.join(folder, "events.jsonl"), MODIFIED)
+            # Of the file that is open, whatever has its name by now.
+            self._watch = Watch(f"/proc/self/fd/{self._file.fileno()}", MODIFIED)
 
     def __iter__(self) -> Iterator[Event]:
         return self
@@ -107,8 +110,10 @@ class Events:
 
     def _line(self) -> Optional[bytes]:
         """The next whole line that is there."""
-        self._partial += self._file.readline()
+        self._partial += self._file.readline(below.LINE_MOST + 1)
         if not self._partial.endswith(b"\n"):
+            if len(self._partial) > below.LINE_MOST:
+                raise below.long_line(os.path.join(self._folder, NAME))
             return None
         line, self._partial = self._partial, b""
         return line
@@ -133,5 +138,4 @@ class Events:
 
 def read(folder: str) -> list[Event]:
     """The events of a run until now. A last line that was cut is left out."""
-    with open(os.path.join(folder, "events.jsonl"), "rb") as file:
-        return [Event(json.loads(line)) for line in file if line.endswith(b"\n")]
+    return [Event(json.loads(line)) for line in below.lines(folder, NAME)]

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
-from windtunnel import control, errors, program
+from windtunnel import below, control, errors, events, program
 from windtunnel.aio import interruptible
 from windtunnel.watch import (
     CREATED,
@@ -101,11 +101,10 @@ class Child:
 
     def until_begun(self, watch: Watch) -> bool:
         """Waits for the first event of the run; false: it has ended before that."""
-        file = os.path.join(self.folder, "events.jsonl")
         interrupter = Interrupter()
         try:
             with interruptible(interrupter.set):
-                while not _has_line(file) and self._child.poll() is None:
+                while not _has_line(self.folder) and self._child.poll() is None:
                     until_ready(watch.fileno(), self._ended, interrupter.fileno())
                     watch.clear()
                     if interrupter.is_set:
@@ -261,10 +260,10 @@ def _remove_if_empty(folder: str) -> None:
         os.rmdir(folder)
 
 
-def _has_line(file: str) -> bool:
+def _has_line(folder: str) -> bool:
     try:
-        with open(file, "rb") as events:
-            return b"\n" in events.read(1 << 16)
+        with below.file(folder, events.NAME) as file:
+            return b"\n" in file.read(1 << 16)
     except FileNotFoundError:
         return False
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Optional, Union, cast, overload
 
-from windtunnel import errors, events, page, program, tables
+from windtunnel import below, errors, events, page, program, tables
 from windtunnel.aio import waits
 from windtunnel.recording import Records
 from windtunnel.report import Report, Verdict
@@ -70,12 +70,10 @@ class Results:
     def output(self, node: str, stream: str = "stdout", number: Optional[int] = None) -> str:
         """What a node's program has written; `number`: which of several."""
         name = stream if number is None else f"{stream}.{number}"
-        folder = os.path.join(self.folder, "nodes", node)
         try:
-            with open(os.path.join(folder, name), errors="replace") as file:
-                return file.read()
+            return below.read(self.folder, "nodes", node, name).decode(errors="replace")
         except FileNotFoundError:
-            there = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+            there = below.names(self.folder, "nodes", node)
             hint = f"there are {', '.join(there)}" if there else "it has no programs"
             raise errors.UsageError(f"node {node} has no {name}", hint) from None
 
@@ -173,8 +171,7 @@ class Results:
         return page.serve(self.folder, options)
 
     def _json(self, name: str) -> Any:
-        with open(os.path.join(self.folder, name), "rb") as file:
-            return json.load(file)
+        return json.loads(below.read(self.folder, name))
 
     def _repr_html_(self) -> str:
         return page.cell(self)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Optional, Union
 
-from windtunnel import errors, events, program
+from windtunnel import below, errors, events, program
 
 if TYPE_CHECKING:
     import pandas
@@ -68,8 +67,7 @@ def _csv(folder: str, name: str) -> Rows:
     import csv
 
     try:
-        with open(os.path.join(folder, name), encoding="utf-8", newline="") as file:
-            text = file.read()
+        text = below.read(folder, name).decode()
     except FileNotFoundError:
         return []
     # A last line that has no end was cut when the run was killed.
