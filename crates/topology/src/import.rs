@@ -211,6 +211,9 @@ pub fn import_with(
         topology.notes.assumed.push(Note { text: text.to_owned(), items: Vec::new() });
     }
     attach::finish(&mut topology, options)?;
+    if let Some(bytes) = format.overhead() {
+        topology.count_overhead(bytes);
+    }
     Ok((format, topology))
 }
 
@@ -230,6 +233,24 @@ impl Format {
         }
     }
 }
+
+impl Format {
+    /// What the tool's rates count for each packet beside the IP packet, where that is known and not
+    /// Ethernet's whole framing.
+    const fn overhead(self) -> Option<u32> {
+        match self {
+            // HTB and netem: the frame as it is in the queue, with its header (`qdisc_pkt_len` of
+            // include/net/sch_generic.h), without checksum, preamble and gap.
+            Format::Kollaps | Format::Containerlab => Some(ETHERNET_HEADER),
+            // The packets of its own model, which have no link layer.
+            Format::Shadow => Some(0),
+            _ => None,
+        }
+    }
+}
+
+/// Two addresses and a type (IEEE 802.3, 3.1.1).
+const ETHERNET_HEADER: u32 = 14;
 
 /// The format, from the content.
 fn detect(input: &Input<'_>) -> Result<Format, Mistake> {

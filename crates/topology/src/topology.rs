@@ -1,6 +1,6 @@
 //! A network between its source and the scenario file: names are final, properties are exact.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use windtunnel_model::profile::{Jitter, QueueLimit};
 use windtunnel_model::{Probability, Rate, Span};
@@ -25,6 +25,8 @@ pub struct Topology {
     pub routers: Vec<Router>,
     /// Names of LANs.
     pub lans: Vec<String>,
+    /// Subnets of LANs that have some of their own.
+    pub(crate) subnets: BTreeMap<String, Vec<String>>,
     /// Links.
     pub links: Vec<Link>,
     /// Changes at times.
@@ -94,10 +96,35 @@ pub struct Properties {
     pub loss: Probability,
     /// Bandwidth, unless it is unlimited.
     pub rate: Option<Rate>,
+    /// Bytes that the rate counts for each packet beside the packet, unless they are Ethernet's.
+    pub overhead: Option<u32>,
     /// Room in front of the rate, unless it is the default's.
     pub queue: Option<QueueLimit>,
     /// The largest IP packet in bytes, unless it is the default's.
     pub mtu: Option<u32>,
+}
+
+impl Topology {
+    /// Has rates count so many bytes for each packet beside it, now and where events change them.
+    pub(crate) fn count_overhead(&mut self, bytes: u32) {
+        let mut later = BTreeSet::new();
+        for event in &self.events {
+            if let Change::Set { link, set, .. } = &event.change
+                && set.iter().any(|(key, _)| *key == "rate")
+            {
+                later.insert(link.clone());
+            }
+        }
+        for link in &mut self.links {
+            let [a, b] = &link.between;
+            let name = link.name.clone().unwrap_or_else(|| format!("{a}--{b}"));
+            for direction in [&mut link.up, &mut link.down] {
+                if direction.rate.is_some() || later.contains(&name) {
+                    direction.overhead = Some(bytes);
+                }
+            }
+        }
+    }
 }
 
 /// A change at a time.
@@ -166,6 +193,11 @@ impl Notes {
     /// note.
     pub(crate) fn assume(&mut self, text: &str, item: impl Into<String>) {
         add(&mut self.assumed, text, item.into());
+    }
+
+    /// The same, unless it is noted already.
+    pub(crate) fn assume_once(&mut self, text: &str, item: impl Into<String>) {
+        add_once(&mut self.assumed, text, item.into());
     }
 
     /// Notes what is not carried over.

@@ -40,7 +40,7 @@ impl Topology {
             routers(&mut text, &self.routers);
         }
         if !self.lans.is_empty() {
-            let _ = writeln!(text, "lans: {}", names_of(&self.lans));
+            let _ = writeln!(text, "lans: {}", self.lans());
         }
         if !self.links.is_empty() {
             text.push_str("links:\n");
@@ -76,6 +76,18 @@ impl Topology {
                 comment(text, &format!("- {}", Note::shown(note, usize::MAX)), "  ");
             }
         }
+    }
+
+    /// LANs as a list of names, or as a map where some have subnets.
+    fn lans(&self) -> String {
+        if self.subnets.is_empty() {
+            return names_of(&self.lans);
+        }
+        let entry = |lan: &String| match self.subnets.get(lan) {
+            Some(subnets) => format!("{}: {{address: {}}}", quoted(lan), list_of(subnets)),
+            None => format!("{}: {{}}", quoted(lan)),
+        };
+        format!("{{{}}}", self.lans.iter().map(entry).collect::<Vec<_>>().join(", "))
     }
 
     fn interfaces(&self) -> usize {
@@ -160,7 +172,7 @@ fn link_entry(link: &Link) -> String {
 
 /// The keys that differ from a link without properties, in the order of the reference.
 fn pairs(properties: &Properties) -> Vec<(&'static str, String)> {
-    let Properties { latency, jitter, reorders, loss, rate, queue, mtu } = properties;
+    let Properties { latency, jitter, reorders, loss, rate, overhead, queue, mtu } = properties;
     let mut pairs = Vec::new();
     if *latency != Span::ZERO {
         pairs.push(("latency", latency.to_string()));
@@ -176,6 +188,11 @@ fn pairs(properties: &Properties) -> Vec<(&'static str, String)> {
     }
     if let Some(rate) = rate {
         pairs.push(("rate", rate.to_string()));
+    }
+    match overhead {
+        Some(0) => pairs.push(("overhead", "none".to_owned())),
+        Some(bytes) => pairs.push(("overhead", format!("{bytes}B"))),
+        None => {}
     }
     if let Some(queue) = queue {
         pairs.push(("queue", queue.to_string()));

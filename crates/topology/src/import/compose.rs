@@ -1,10 +1,12 @@
 //! Compose files: services become nodes with images, networks become LANs. Source: the Compose
 //! Specification.
 
+mod address;
 mod alias;
 mod command;
 mod environment;
 mod health;
+mod key;
 mod limit;
 mod load;
 mod merge;
@@ -26,6 +28,7 @@ use super::input::{Input, shorten};
 use super::names::{self, Namer};
 use super::{Options, Surroundings, find};
 use crate::topology::{Notes, Topology};
+use alias::Aliases;
 use load::Loader;
 use port::Published;
 use reader::{Map, Reader};
@@ -64,15 +67,18 @@ pub(super) fn convert(
         .collect();
     let mut networks = network::read(&reader, root, &mut namer, &mut topology)?;
     let needs = needs(&reader, &services, &nodes, &dropped, &mut topology.notes)?;
-    let mut published = Published::default();
+    let (mut published, mut aliases) = (Published::default(), Aliases::default());
     for (key, value) in &services {
         let (nodes, needs, read) = (&nodes, &needs, surroundings.read);
         let service = Service { reader: &reader, key, nodes, needs, root, read };
         service.read(value, &mut networks, &mut published, &mut topology)?;
+        let keys = reader.map(value, "a service")?;
+        aliases.read(&reader, &key.text, keys, nodes, &mut topology.notes)?;
     }
     networks.finish(&mut topology);
     settle_ends(&mut topology);
     published.finish(&mut namer, &mut topology);
+    aliases.finish(&mut topology);
     Ok(topology)
 }
 
@@ -197,8 +203,14 @@ fn note_volumes(root: &Map, notes: &mut Notes) {
     let Some(Value { kind: Kind::Map(volumes), .. }) = find(root, "volumes") else { return };
     for (name, value) in volumes {
         let Kind::Map(keys) = &value.kind else { continue };
-        for (key, _) in keys {
+        for (key, value) in keys {
             let (key, name) = (shorten(&key.text), shorten(&name.text));
+            let is_usual =
+                matches!(&value.kind, Kind::Text(text) if text == "local" || text == "false");
+            if ["name", "labels"].contains(&&*key) || is_usual {
+                notes.leave_out("Keys of volumes", format!("{key} of {name}"));
+                continue;
+            }
             notes.lose("Keys of volumes: each is a folder of the run", format!("{key} of {name}"));
         }
     }

@@ -70,7 +70,7 @@ fn assert_links(topology: &Topology, plan: &Plan, groups: &BTreeMap<&str, Vec<St
 
 fn assert_profiles(link: &Link, profiles: &[LinkProfile; 2]) {
     for (said, profile) in [&link.up, &link.down].into_iter().zip(profiles) {
-        let Properties { latency, jitter, reorders, loss, rate, queue, mtu } = said;
+        let Properties { latency, jitter, reorders, loss, rate, overhead, queue, mtu } = said;
         assert_eq!((profile.latency, &profile.jitter), (*latency, jitter), "{link:?}");
         assert_eq!(profile.reorder.by_jitter, *reorders, "{link:?}");
         let lost = match loss.is_never() {
@@ -79,6 +79,7 @@ fn assert_profiles(link: &Link, profiles: &[LinkProfile; 2]) {
         };
         assert_eq!(profile.loss, lost, "{link:?}");
         assert_eq!((profile.rate, profile.queue), (*rate, *queue), "{link:?}");
+        assert_eq!(profile.overhead.map(|it| it.0), *overhead, "{link:?}");
         assert_eq!(profile.mtu, mtu.unwrap_or(1500), "{link:?}");
     }
 }

@@ -101,9 +101,8 @@ fn networks_become_lans() {
 #[test]
 fn each_key_that_is_not_carried_over_is_named() {
     let notes = read(SHOP).notes;
-    assert_eq!(items(&notes.lost, "Keys of services"), ["cap_add of db"]);
-    assert_eq!(items(&notes.lost, "Names that lead nowhere"), ["web_app of web-app"]);
-    assert_eq!(items(&notes.lost, "Variables that are set neither"), ["TOKEN"]);
+    assert_eq!(items(&notes.lost, "Capabilities that no node"), ["SYS_NICE of db"]);
+    assert_eq!(items(&notes.assumed, "Variables that are set neither"), ["TOKEN"]);
     assert_eq!(items(&notes.lost, "Images are not built"), ["migrate.tar (migrate)"]);
     assert_eq!(
         items(&notes.assumed, "Images are fetched"),
@@ -263,12 +262,104 @@ fn a_health_check_is_a_port_within_the_time_after_which_docker_gives_up() {
 }
 
 #[test]
-fn services_on_one_network_are_one_part_and_other_names_are_listed() {
+fn services_on_one_network_are_one_part_and_foreign_platforms_are_listed() {
     let text = "services:\n  a_b: {image: a, container_name: box, networks: {default: {aliases: [www]}}}\n  \
                 c: {image: c, links: [\"a_b:peer\"], platform: linux/s390x}\n";
-    let notes = read(text).notes;
+    let topology = read(text);
+    let notes = &topology.notes;
     assert!(!notes.assumed.iter().any(|note| note.text.starts_with("No link joins")), "{notes:?}");
-    let names = ["a_b of a-b", "box of a-b", "www of a-b", "peer of a_b"];
-    assert_eq!(items(&notes.lost, "Names that lead nowhere"), names);
+    let plan = load(&topology);
+    assert_eq!(plan.nodes[0].aliases, ["a_b", "box", "peer", "www"]);
     assert_eq!(items(&notes.lost, "Platforms"), ["linux/s390x of c"]);
+    let here = read(
+        "services:\n  a: {image: a, platform: linux/amd64}\n  b: {image: b, platform: linux/arm64/v8}\n",
+    );
+    assert_eq!(items(&here.notes.lost, "Platforms").len(), 1, "one of them is this machine's");
+}
+
+#[test]
+fn services_are_found_by_all_names_that_docker_gives_them() {
+    let text = "services:\n  my_db:\n    image: x\n    container_name: Shop.DB\n    hostname: pg\n    \
+                networks: {back: {aliases: [sql, sql]}}\n  web:\n    image: x\n    links: [my_db:store, my_db]\n    \
+                networks: [back]\n  vote: {image: x, scale: 2, networks: [back]}\nnetworks: {back: }\n";
+    let topology = read(text);
+    let plan = load(&topology);
+    let aliases = |node: &str| plan.nodes[plan.node_named(node).unwrap().index()].aliases.clone();
+    assert_eq!(aliases("my-db"), ["Shop.DB", "my_db", "pg", "sql", "store"]);
+    assert_eq!((aliases("vote-1"), aliases("vote-2")), (vec!["vote".into()], vec!["vote".into()]));
+    assert!(aliases("web").is_empty());
+    assert!(topology.notes.lost.is_empty(), "{:?}", topology.notes.lost);
+}
+
+#[test]
+fn a_name_that_leads_elsewhere_is_listed() {
+    let text = "services:\n  a: {image: x, container_name: B, hostname: 10.0.0.1}\n  b: {image: x}\n  \
+                c: {image: x, links: ['b:a']}\n";
+    let topology = read(text);
+    load(&topology);
+    let lost = items(&topology.notes.lost, "Names that do not lead to their service");
+    assert_eq!(lost, ["10.0.0.1 of a", "B of a", "a of b"]);
+    let error = refused("services:\n  c: {image: x, links: ['d:e']}\n");
+    assert!(error.ends_with("no service is called `d`"), "{error}");
+}
+
+#[test]
+fn users_are_carried_by_name_and_by_number() {
+    let text = "services:\n  a: {image: x, user: '1000:1000'}\n  b: {image: x, user: redis}\n  \
+                c: {image: x, user: '0:0'}\n  d: {image: x, user: '0:7'}\n  e: {image: x, user: ''}\n";
+    let plan = load(&read(text));
+    let user = |node: &str| {
+        let node = &plan.nodes[plan.node_named(node).unwrap().index()];
+        (node.user, node.root.as_ref().unwrap().user.clone())
+    };
+    assert_eq!(user("a"), (User::Image, Some("1000:1000".into())));
+    assert_eq!(user("b"), (User::Image, Some("redis".into())));
+    assert_eq!(user("c"), (User::Root, None));
+    assert_eq!(user("d"), (User::Image, Some("0:7".into())));
+    assert_eq!(user("e"), (User::Image, None));
+    let error = refused("services:\n  a: {image: x, user: 'a b'}\n");
+    assert_eq!(error, "in/net.txt:2:23: user: `a b` is no user");
+}
+
+#[test]
+fn networks_keep_their_subnets_and_services_their_addresses() {
+    let text = "services:\n  a:\n    image: x\n    networks: {n: {ipv4_address: 172.22.1.250}, m: }\n  \
+                b: {image: x, networks: {n: {ipv4_address: 10.9.9.9}, m: }}\nnetworks:\n  m:\n  n:\n    \
+                driver: bridge\n    enable_ipv6: true\n    ipam:\n      driver: default\n      config:\n        \
+                - subnet: 172.22.1.0/24\n        - {subnet: 'fd4d::/64', gateway: 'fd4d::1'}\n";
+    let topology = read(text);
+    let plan = load(&topology);
+    let a = &plan.nodes[plan.node_named("a").unwrap().index()];
+    assert_eq!(a.interfaces[1].v4, Some("172.22.1.250".parse().unwrap()));
+    let lan = plan.lans.iter().find(|lan| lan.name == "n").unwrap();
+    assert_eq!(lan.v4.unwrap().network, "172.22.1.0".parse::<std::net::IpAddr>().unwrap());
+    assert_eq!(lan.v6.unwrap().network, "fd4d::".parse::<std::net::IpAddr>().unwrap());
+    let lost = &topology.notes.lost;
+    assert_eq!(items(lost, "Addresses outside of the network's subnet"), ["10.9.9.9 of b"]);
+    assert_eq!(items(lost, "Keys of networks"), ["ipam.config.gateway of n"]);
+}
+
+#[test]
+fn keys_that_change_nothing_are_descriptions_and_others_are_lost() {
+    let text = "services:\n  a:\n    image: x\n    init: true\n    logging: {driver: none}\n    \
+                network_mode: none\n    cap_add: [NET_ADMIN, cap_net_raw, SYS_TIME]\n    read_only: true\n    \
+                volumes: ['data:/x:ro,z', 'data:/y:rslave']\n    platform: ''\n    environment: {X: }\n    deploy:\n      \
+                mode: global\n      placement: {constraints: []}\n      \
+                restart_policy: {condition: on-failure, delay: 5s}\n  \
+                b: {image: x, network_mode: host, depends_on: {a: {condition: service_started, restart: true}}}\n\
+                volumes: {data: {driver: local}}\n";
+    let topology = read(text);
+    let plan = load(&topology);
+    let a = &plan.nodes[plan.node_named("a").unwrap().index()];
+    assert_eq!((a.interfaces.len(), a.programs[0].restart), (0, Restart::OnFailure));
+    let lost = &topology.notes.lost;
+    let expected =
+        ["read_only of a", "deploy.restart_policy.delay of a", "network_mode (host) of b"];
+    assert_eq!(items(lost, "Keys of services"), expected);
+    assert_eq!(items(lost, "Capabilities that no node"), ["SYS_TIME of a"]);
+    assert_eq!(items(lost, "Options of volumes"), ["rslave of a"]);
+    assert_eq!(items(lost, "Keys of dependencies"), ["depends_on.a.restart"]);
+    assert_eq!(lost.len(), 4, "{lost:?}");
+    let left_out = items(&topology.notes.left_out, "Keys of services");
+    assert_eq!(left_out, ["init of a", "logging of a", "deploy.placement of a"]);
 }

@@ -84,6 +84,36 @@ fn a_comment_or_blanks_may_stand_before_the_xml_declaration() {
 }
 
 #[test]
+fn rates_count_what_the_tool_counts_for_each_packet() {
+    // tc's HTB and netem count the frame with its header of 14 bytes: a packet of 1500 bytes takes
+    // 1514 * 8 / 10^7 s at 10 Mbit/s, and TCP with timestamps gets 1448 of 1514 bytes, 9.564 Mbit/s.
+    for (text, format) in [(KOLLAPS, Format::Kollaps), (LAB, Format::Containerlab)] {
+        let plan = load(&read(text, format));
+        let mut shaped = 0;
+        for lane in plan.links.iter().flat_map(|link| &link.profiles) {
+            let Some(rate) = lane.rate else { continue };
+            shaped += 1;
+            assert_eq!(lane.wire_packet() - u64::from(lane.mtu), 14, "{format:?}");
+            let goodput = rate.bits_per_second() * (u64::from(lane.mtu) - 52) / lane.wire_packet();
+            if (rate.bits_per_second(), lane.mtu) == (10_000_000, 1500) {
+                assert_eq!(goodput, 9_564_068, "{format:?}");
+            }
+        }
+        assert!(shaped > 0, "{format:?}");
+    }
+    // Shadow's packets have no link layer.
+    let plan = load(&read(SHADOW, Format::Shadow));
+    let lanes = plan.links.iter().flat_map(|link| &link.profiles);
+    let shaped: Vec<u64> =
+        lanes.filter(|lane| lane.rate.is_some()).map(|lane| lane.wire_packet()).collect();
+    assert!(!shaped.is_empty() && shaped.iter().all(|bytes| *bytes == 1500), "{shaped:?}");
+    // What the edges of a graph mean is not known: Ethernet's whole framing, as everywhere.
+    let plan = load(&read(MODELNET, Format::ModelNet));
+    let frame = plan.links[0].profiles[0].wire_packet();
+    assert_eq!(frame, 1538);
+}
+
+#[test]
 fn modelnet_edges_without_one_back_are_completed_and_reported() {
     let topology = read(MODELNET, Format::ModelNet);
     let lonely = items(&topology.notes.assumed, "These edges have none back");

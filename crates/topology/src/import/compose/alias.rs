@@ -1,46 +1,106 @@
-//! Other names by which services call each other: a node has one, so the others are listed.
+//! Other names by which services find each other: `aliases` of nodes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use windtunnel_model::name::is_alias;
+use windtunnel_model::plan::Node;
 use windtunnel_scenario::Mistake;
 use windtunnel_scenario::yaml::{Kind, Value};
 
 use super::find;
 use super::reader::{Map, Reader};
 use crate::import::input::shorten;
-use crate::topology::Notes;
+use crate::topology::{Notes, Topology};
+use crate::yaml::list_of;
 
-/// Notes the names of the service `key` that do not lead to its node: its own, if a host cannot be
-/// called that, `container_name`, `aliases`, and those that `links` gives to others.
-pub(super) fn note(
-    reader: &Reader<'_>,
-    key: &str,
-    keys: &Map,
-    node: &str,
-    notes: &mut Notes,
-) -> Result<(), Mistake> {
-    let mut names = BTreeSet::from([key.to_owned()]);
-    if let Some(value) = find(keys, "container_name") {
-        names.insert(reader.text(value, "container_name", notes)?);
-    }
-    if let Some(Value { kind: Kind::Map(networks), .. }) = find(keys, "networks") {
-        for (_, value) in networks {
-            let Kind::Map(inner) = &value.kind else { continue };
-            if let Some(aliases) = find(inner, "aliases") {
-                names.extend(reader.texts(aliases, "aliases", notes)?);
+/// The further names of nodes.
+#[derive(Debug, Default)]
+pub(super) struct Aliases {
+    of: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Aliases {
+    /// Takes the names by which others find the service `key`: its own, if a node cannot be called
+    /// that, `container_name`, `hostname`, `aliases` of its networks, and those that it gives to others by
+    /// `links`. `nodes` has the nodes of services.
+    pub(super) fn read(
+        &mut self,
+        reader: &Reader<'_>,
+        key: &str,
+        keys: &Map,
+        nodes: &BTreeMap<String, String>,
+        notes: &mut Notes,
+    ) -> Result<(), Mistake> {
+        let Some(node) = nodes.get(key) else { return Ok(()) };
+        let own = self.of.entry(node.clone()).or_default();
+        own.insert(key.to_owned());
+        if let Some(value) = find(keys, "container_name") {
+            own.insert(reader.text(value, "container_name", notes)?);
+        }
+        if let Some(value) = find(keys, "hostname") {
+            let name = reader.text(value, "hostname", notes)?;
+            if name != *node {
+                let text =
+                    "Host names: nodes call themselves by their own, and are found by these, too";
+                notes.assume(text, format!("{} of {node}", shorten(&name)));
+            }
+            own.insert(name);
+        }
+        if let Some(Value { kind: Kind::Map(networks), .. }) = find(keys, "networks") {
+            for (_, value) in networks {
+                let Kind::Map(inner) = &value.kind else { continue };
+                if let Some(aliases) = find(inner, "aliases") {
+                    own.extend(reader.texts(aliases, "aliases", notes)?);
+                }
             }
         }
-    }
-    let text = "Names that lead nowhere: call the node by its own";
-    for name in names.iter().filter(|name| *name != node) {
-        notes.lose_once(text, format!("{} of {node}", shorten(name)));
-    }
-    if let Some(value) = find(keys, "links") {
+        let Some(value) = find(keys, "links") else { return Ok(()) };
         for link in reader.texts(value, "links", notes)? {
-            if let Some((service, alias)) = link.split_once(':').filter(|(a, b)| a != b) {
-                notes.lose_once(text, format!("{} of {}", shorten(alias), shorten(service)));
+            let (service, alias) = link.split_once(':').unwrap_or((&link, &link));
+            match nodes.get(service) {
+                Some(node) => {
+                    self.of.entry(node.clone()).or_default().insert(alias.to_owned());
+                }
+                None => {
+                    let message = format!("no service is called `{}`", shorten(service));
+                    return Err(reader.at(value.place, message));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives them to the nodes, except those that lead elsewhere already.
+    pub(super) fn finish(mut self, topology: &mut Topology) {
+        let mut taken: BTreeSet<String> =
+            topology.routers.iter().map(|it| it.name.clone()).collect();
+        if topology.nodes.iter().any(|node| node.name == "internet") {
+            taken.insert("host".to_owned());
+        }
+        for node in &topology.nodes {
+            match node.count {
+                // Docker's name of all replicas leads to all of them.
+                Some(count) => taken.extend((1..=count).map(|it| format!("{}-{it}", node.name))),
+                None => drop(taken.insert(node.name.clone())),
+            }
+        }
+        for node in &mut topology.nodes {
+            let mut wanted = self.of.remove(&node.name).unwrap_or_default();
+            if node.count.is_none() {
+                wanted.remove(&node.name);
+            }
+            let is_free =
+                |name: &String| is_alias(name) && !taken.contains(&name.to_ascii_lowercase());
+            let (mut free, lost): (Vec<String>, Vec<String>) =
+                wanted.into_iter().partition(is_free);
+            let beyond = free.split_off(free.len().min(Node::ALIASES_MAX));
+            for name in lost.iter().chain(&beyond) {
+                let text = "Names that do not lead to their service: no host can have them, or another has";
+                topology.notes.lose_once(text, format!("{} of {}", shorten(name), node.name));
+            }
+            if !free.is_empty() {
+                node.more.push(("aliases", list_of(&free)));
             }
         }
     }
-    Ok(())
 }

@@ -5,17 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use windtunnel_scenario::Mistake;
 use windtunnel_scenario::yaml::{Kind, Value};
 
+use super::address::Subnets;
 use super::find;
 use super::reader::{Map, Reader};
 use crate::import::input::shorten;
 use crate::import::names::Namer;
-use crate::topology::{Link, Topology};
+use crate::topology::{Link, Notes, Topology};
 
 /// The networks of a file.
 pub(super) struct Networks {
     /// Names of LANs.
     lans: BTreeMap<String, String>,
     used: BTreeSet<String>,
+    subnets: Subnets,
 }
 
 /// What services are in that name none.
@@ -28,24 +30,52 @@ pub(super) fn read(
     namer: &mut Namer,
     topology: &mut Topology,
 ) -> Result<Networks, Mistake> {
-    let mut lans = BTreeMap::new();
+    let (mut lans, mut subnets) = (BTreeMap::new(), Subnets::default());
     let named = find(root, "networks").map(|value| reader.map(value, "networks")).transpose()?;
     for (key, value) in named.unwrap_or_default() {
-        lans.insert(key.text.clone(), namer.take(&key.text, "lan"));
-        for (inner, _) in reader.map(value, "a network")? {
-            let what = format!("{} of {}", shorten(&inner.text), shorten(&key.text));
-            match inner.text.as_str() {
-                "name" | "labels" => topology.notes.leave_out("Keys of networks", what),
-                _ => topology.notes.lose("Keys of networks: each is a LAN", what),
+        let lan = namer.take(&key.text, "lan");
+        let keys = reader.map(value, "a network")?;
+        for (inner, value) in keys {
+            if inner.text == "ipam" {
+                subnets.read(reader, reader.map(value, "ipam")?, &lan, &mut topology.notes)?;
+            } else {
+                note_key(reader, &key.text, &inner.text, value, &mut topology.notes)?;
             }
         }
+        lans.insert(key.text.clone(), lan);
     }
     lans.entry(DEFAULT.to_owned()).or_insert_with(|| namer.take("lan", "lan"));
-    Ok(Networks { lans, used: BTreeSet::new() })
+    Ok(Networks { lans, used: BTreeSet::new(), subnets })
+}
+
+/// Notes a key of a network, as far as a LAN is not that already.
+fn note_key(
+    reader: &Reader<'_>,
+    network: &str,
+    key: &str,
+    value: &Value,
+    notes: &mut Notes,
+) -> Result<(), Mistake> {
+    let what = format!("{} of {}", shorten(key), shorten(network));
+    let said = match &value.kind {
+        Kind::Text(_) => reader.text(value, key, notes)?,
+        _ => String::new(),
+    };
+    match (key, said.as_str()) {
+        // Containers of such a network reach each other over one segment.
+        ("driver", "bridge" | "default" | "overlay" | "") => {}
+        ("external" | "internal", "false" | "") | ("name" | "labels" | "attachable", _) => {
+            notes.leave_out("Keys of networks", what);
+        }
+        // Both families are there unless the scenario says otherwise.
+        ("enable_ipv6" | "enable_ipv4", "true") => {}
+        _ => notes.lose("Keys of networks: each is a LAN", what),
+    }
+    Ok(())
 }
 
 impl Networks {
-    /// Links a node to the networks that its service names.
+    /// Links a node to the networks that its service names; its addresses there.
     pub(super) fn link(
         &mut self,
         reader: &Reader<'_>,
@@ -56,16 +86,7 @@ impl Networks {
         let names = match value {
             None => vec![DEFAULT.to_owned()],
             Some(Value { kind: Kind::Map(keys), .. }) => {
-                for (key, value) in keys {
-                    let Kind::Map(inner) = &value.kind else { continue };
-                    for (inner, _) in inner {
-                        let what =
-                            format!("{} of {node} in {}", shorten(&inner.text), shorten(&key.text));
-                        if inner.text != "aliases" {
-                            topology.notes.lose("Keys of services' networks", what);
-                        }
-                    }
-                }
+                self.note_keys(reader, keys, node, topology)?;
                 keys.iter().map(|(key, _)| key.text.clone()).collect()
             }
             Some(value) => reader.texts(value, "networks", &mut topology.notes)?,
@@ -83,10 +104,39 @@ impl Networks {
         Ok(())
     }
 
+    /// What a service says of its networks: addresses, and what is not carried over.
+    fn note_keys(
+        &mut self,
+        reader: &Reader<'_>,
+        networks: &Map,
+        node: &str,
+        topology: &mut Topology,
+    ) -> Result<(), Mistake> {
+        for (network, value) in networks {
+            let Kind::Map(inner) = &value.kind else { continue };
+            for (key, value) in inner {
+                let lan = self.lans.get(&network.text).map_or("", String::as_str);
+                match key.text.as_str() {
+                    "aliases" => {}
+                    "ipv4_address" | "ipv6_address" => {
+                        self.subnets.address(reader, value, (node, lan), topology)?;
+                    }
+                    other => {
+                        let network = shorten(&network.text);
+                        let what = format!("{} of {node} in {network}", shorten(other));
+                        topology.notes.lose("Keys of services' networks", what);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Adds the LANs that have a node.
     pub(super) fn finish(self, topology: &mut Topology) {
         let lans = self.lans.into_values().filter(|lan| self.used.contains(lan));
         topology.lans = lans.collect();
+        self.subnets.finish(topology);
         topology.unreachable |= topology.lans.len() > 1;
         if !topology.lans.is_empty() {
             let text = "Networks are LANs whose links have neither latency nor limits: give them `latency`, \

@@ -44,8 +44,8 @@ impl Reader<'_> {
                 let replaced = variable::replaced(text, self.variables);
                 let (text, unknown) = replaced.map_err(|message| self.at(value.place, message))?;
                 for name in unknown {
-                    let lost = "Variables that are set neither here nor in `.env`: they are empty";
-                    notes.lose_once(lost, shorten(&name));
+                    let text = "Variables that are set neither here nor in `.env`: they are empty";
+                    notes.assume_once(text, shorten(&name));
                 }
                 Ok(text)
             }

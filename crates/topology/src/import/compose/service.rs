@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use windtunnel_model::plan::Root;
 use windtunnel_scenario::Mistake;
 use windtunnel_scenario::yaml::{Key, Kind, Value};
 
 use super::network::Networks;
 use super::port::{self, Published};
 use super::reader::{Map, Reader};
-use super::{alias, command, environment, find, health, limit, mounted, names, volume};
+use super::{command, environment, find, health, key, limit, mounted, names, volume};
 use crate::import::input::shorten;
 use crate::topology::{MOST_NODES, Node, Notes, Topology};
 use crate::yaml::{list_of, map_of, text_of};
@@ -138,11 +139,15 @@ impl Service<'_> {
             node.more.push(("volumes", list_of(&volumes)));
         }
         self.order(keys, &mut node, notes)?;
-        alias::note(self.reader, &self.key.text, keys, &name, notes)?;
         published.add(&node, port::read(self.reader, keys, &name, notes)?, notes);
-        self.note_keys(keys, &name, notes);
+        key::note(self.reader, keys, &name, notes)?;
+        let mode = find(keys, "network_mode").map(|it| self.reader.text(it, "network_mode", notes));
+        let has_network = mode.transpose()?.as_deref() != Some("none");
         topology.nodes.push(node);
-        networks.link(self.reader, find(keys, "networks"), &name, topology)
+        match has_network {
+            true => networks.link(self.reader, find(keys, "networks"), &name, topology),
+            false => Ok(()),
+        }
     }
 
     fn count(&self, keys: &Map, name: &str, notes: &mut Notes) -> Result<Option<u32>, Mistake> {
@@ -157,8 +162,9 @@ impl Service<'_> {
         if count == 1 {
             return Ok(None);
         }
-        let text = "Names of services with replicas: write `services:` for one address of several";
-        notes.lose(text, format!("{name} is {name}-1 to {name}-{count}"));
+        let text = "Services with replicas: their name leads to all of them, as with Docker; write `services:` for \
+                    one address of several";
+        notes.assume(text, format!("{name} is {name}-1 to {name}-{count}"));
         Ok(Some(count))
     }
 
@@ -199,13 +205,22 @@ impl Service<'_> {
     }
 
     fn user(&self, keys: &Map, node: &mut Node, notes: &mut Notes) -> Result<(), Mistake> {
-        let Some(user) = find(keys, "user") else { return Ok(()) };
-        let user = self.reader.text(user, "user", notes)?;
-        match user.split(':').next() {
-            Some("root" | "0") => node.more.push(("user", "root".to_owned())),
-            _ => {
-                let text = "Users: the image's own runs its command";
-                notes.lose(text, format!("{} of {}", shorten(&user), node.name));
+        let Some(value) = find(keys, "user") else { return Ok(()) };
+        let user = self.reader.text(value, "user", notes)?;
+        match user.as_str() {
+            "" => {}
+            "root" | "0" | "0:0" | "root:root" | "0:root" | "root:0" => {
+                node.more.push(("user", "root".to_owned()));
+            }
+            // Words that have a meaning of their own in a scenario: as numbers they have none.
+            "image" | "invoker" => {
+                let what = format!("{user} of {}", node.name);
+                notes.lose("Users: write the number of this one", what);
+            }
+            user if Root::is_account(user) => node.more.push(("user", text_of(user))),
+            user => {
+                let message = format!("user: `{}` is no user", shorten(user));
+                return Err(self.reader.at(value.place, message));
             }
         }
         Ok(())
@@ -242,8 +257,15 @@ impl Service<'_> {
             Some(value) if !name.is_empty() && !name.contains(['=', '\0']) => {
                 pairs.insert(name, value);
             }
-            _ => notes
-                .lose("Variables without a value", format!("{} of {}", shorten(&name), node.name)),
+            Some(_) => {
+                let what = format!("{} of {}", shorten(&name), node.name);
+                notes.lose("Variables that no environment can have", what);
+            }
+            // As with Docker.
+            None => notes.assume(
+                "Variables without a value, neither here nor in `.env`: programs have none of them",
+                format!("{} of {}", shorten(&name), node.name),
+            ),
         }
     }
 
@@ -314,15 +336,7 @@ impl Service<'_> {
                 },
             ));
         }
-        let restart = match find(keys, "restart") {
-            Some(value) => self.reader.text(value, "restart", notes)?,
-            None => String::new(),
-        };
-        let restart = match restart.split(':').next() {
-            Some("always" | "unless-stopped") => Some("always"),
-            Some("on-failure") => Some("on-failure"),
-            _ => None,
-        };
+        let restart = key::restart(self.reader, keys, notes)?;
         node.more.extend(restart.map(|when| ("restart", when.to_owned())));
         let serves = port.is_some() || restart == Some("always");
         let needed = self.needs.started.contains(&name) || self.needs.healthy.contains(&name);
@@ -360,9 +374,12 @@ impl Service<'_> {
     /// `sysctls` of its network, and the platform.
     fn settings(&self, keys: &Map, node: &mut Node, notes: &mut Notes) -> Result<(), Mistake> {
         if let Some(value) = find(keys, "platform") {
-            let text = "Platforms: the image for this machine is chosen";
             let platform = self.reader.text(value, "platform", notes)?;
-            notes.lose(text, format!("{} of {}", shorten(&platform), node.name));
+            let what = format!("{} of {}", shorten(&platform), node.name);
+            match is_here(&platform) {
+                true => notes.leave_out("Platforms of this machine", what),
+                false => notes.lose("Platforms: the image for this machine is chosen", what),
+            }
         }
         let Some(value) = find(keys, "sysctls") else { return Ok(()) };
         let mut settings = BTreeMap::new();
@@ -380,33 +397,17 @@ impl Service<'_> {
         }
         Ok(())
     }
+}
 
-    fn note_keys(&self, keys: &Map, name: &str, notes: &mut Notes) {
-        for (key, value) in keys {
-            let what = format!("{} of {name}", shorten(&key.text));
-            match key.text.as_str() {
-                "image" | "build" | "command" | "entrypoint" | "working_dir" | "user"
-                | "environment" | "env_file" | "volumes" | "depends_on" | "restart"
-                | "networks" | "scale" | "healthcheck" | "ports" | "cpus" | "mem_limit"
-                | "pids_limit" | "ulimits" | "sysctls" | "tmpfs" | "secrets" | "configs"
-                | "profiles" | "platform" | "container_name" | "hostname" | "links" => {}
-                "deploy" => {
-                    let Kind::Map(inner) = &value.kind else { continue };
-                    let carried = ["replicas", "resources"];
-                    for (inner, _) in inner.iter().filter(|(key, _)| !carried.contains(&&*key.text))
-                    {
-                        let what = format!("deploy.{} of {name}", shorten(&inner.text));
-                        notes.lose("Keys of services", what);
-                    }
-                }
-                "expose" | "labels" | "pull_policy" | "stdin_open" | "tty" | "annotations" => {
-                    notes.leave_out("Keys of services", what);
-                }
-                key if key.starts_with("x-") => notes.leave_out("Keys of services", what),
-                _ => notes.lose("Keys of services", what),
-            }
-        }
-    }
+/// Whether a platform, `OS/ARCHITECTURE/VARIANT`, is that of this machine.
+fn is_here(platform: &str) -> bool {
+    let own = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    let mut parts = platform.split('/');
+    platform.is_empty() || (parts.next() == Some("linux") && parts.next() == Some(own))
 }
 
 /// A name for the file of an image: `redis:7` is `redis-7.tar`.

@@ -42,10 +42,17 @@ fn short(text: &str, node: &str, notes: &mut Notes) -> Option<String> {
     };
     let options: Vec<&str> = third.unwrap_or("").split(',').filter(|it| !it.is_empty()).collect();
     for option in options.iter().filter(|option| !["ro", "rw"].contains(option)) {
-        notes.lose("Options of volumes", format!("{} of {node}", shorten(option)));
+        let what = format!("{} of {node}", shorten(option));
+        match LABELS.contains(option) {
+            true => notes.leave_out_once("Options of volumes", what),
+            false => notes.lose("Options of volumes", what),
+        }
     }
     carried(first, target, options.contains(&"ro"), node, notes)
 }
+
+/// Options that are about labels of SELinux and caches of Docker on other systems.
+const LABELS: [&str; 5] = ["z", "Z", "cached", "consistent", "delegated"];
 
 fn long(
     reader: &Reader<'_>,

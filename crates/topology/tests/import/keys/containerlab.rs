@@ -69,7 +69,7 @@ fn links() -> Vec<Case> {
             "{between: [a, b], latency: 40ms, jitter: 20ms, reorder: jitter}",
         ),
         row("`loss`", "exact", link(", loss: 1.5"), "loss: 1.5%"),
-        row("`rate`", "exact", link(", rate: 10000"), "rate: 10mbit"),
+        row("`rate`", "exact", link(", rate: 10000"), "rate: 10mbit, overhead: 14B"),
     ]
 }
 

@@ -29,7 +29,7 @@ fn shadow() -> Vec<Case> {
             "`host_bandwidth_up`, `host_bandwidth_down`",
             "exact",
             edge(""),
-            "{between: [net-0-host, net-0], up: {rate: 5mbit}, down: {rate: 20mbit}}",
+            "{between: [net-0-host, net-0], overhead: none, up: {rate: 5mbit}, down: {rate: 20mbit}}",
         ),
         case(
             "`directed`",
@@ -47,7 +47,12 @@ fn shadow() -> Vec<Case> {
             graph("directed 1", "", "edge [ source 0 target 1 latency \"5 ms\" ]"),
             "one way only … net-0--net-1",
         ),
-        case("an edge to itself", "exact", one.to_owned(), "rate: 5mbit, up: {latency: 10ms}"),
+        case(
+            "an edge to itself",
+            "exact",
+            one.to_owned(),
+            "rate: 5mbit, overhead: none, up: {latency: 10ms}",
+        ),
         case(
             "an edge to itself, of several hosts",
             "not carried",

@@ -62,7 +62,7 @@ fn links() -> Vec<Case> {
                  <link origin='b' dest='a' latency='7' upload='2Mbps'/>",
                 "",
             ),
-            "- {between: [a, b], name: a-b, up: {latency: 5ms, rate: 1mbit}, down: {latency: 7ms, rate: 2mbit}}",
+            "- {between: [a, b], name: a-b, overhead: 14B, up: {latency: 5ms, rate: 1mbit}, down: {latency: 7ms, rate: 2mbit}}",
         ),
         row(
             "a link without one back",
@@ -97,7 +97,7 @@ fn services() -> Vec<Case> {
                 &format!("<link origin='c' dest='s' latency='7' {BOTH}/>"),
                 "",
             ),
-            "between: [c, c-shared], up: {rate: 10mbit}, down: {rate: 60mbit} … between: [c-shared, s]",
+            "between: [c, c-shared], overhead: 14B, up: {rate: 10mbit}, down: {rate: 60mbit} … between: [c-shared, s]",
         ),
         row("`shortest_path`", "exact", scheduled(""), "routing: hops"),
         row(
