@@ -144,7 +144,8 @@ fn take_over(root: &mut Root, image: &Image) -> Vec<String> {
     let config = image.config();
     root.env = config.env.clone();
     root.cwd = config.cwd.clone();
-    root.user = config.user.clone();
+    // What the file says comes first.
+    root.user = root.user.take().or_else(|| config.user.clone());
     let RootSource::Image { digest, args, .. } = &mut root.source else { return Vec::new() };
     *digest = Some(image.id().to_string());
     config.command(args.take().as_deref())

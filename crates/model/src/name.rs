@@ -55,6 +55,20 @@ pub fn check_label(text: &str, most: usize) -> Result<(), LabelError> {
     }
 }
 
+/// Whether `text` may be a further name of a node's addresses: what resolvers look up (hosts(5)), with
+/// dots, capital letters and `_` as well, as containers have it.
+#[must_use]
+pub fn is_alias(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let is_address = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let starts = text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    starts
+        && text.len() <= ALIAS_BYTES_MAX
+        && text.chars().all(plain)
+        && !is_address
+        && !text.eq_ignore_ascii_case("localhost")
+}
+
 /// Whether `text` may name a link, with at most `most` letters: letters, digits, `-`, `_`, `.`, and
 /// first a letter or a digit.
 #[must_use]
@@ -93,6 +107,8 @@ pub const LINK_LETTERS_MAX: usize = 100;
 /// The most letters in a link's name of any origin: two labels with `--` between them, and a
 /// number.
 pub const PLAN_LINK_LETTERS_MAX: usize = 2 * LABEL_LETTERS_MAX + 16;
+/// The most bytes in a further name of a node: those of a host name (RFC 1035, 2.3.4).
+pub(crate) const ALIAS_BYTES_MAX: usize = 253;
 /// The most bytes in the name of an experiment.
 pub const EXPERIMENT_BYTES_MAX: usize = 100;
 /// The most bytes in the name of a machine: those of a host name (RFC 1035, 2.3.4).
@@ -110,6 +126,17 @@ mod tests {
             assert!(!is_experiment(text), "{text:?} is not an experiment");
         }
         assert!(!is_machine("") && !is_machine("a\u{1b}[2J") && is_machine("node 7.example.org"));
+    }
+
+    #[test]
+    fn an_alias_is_what_a_resolver_looks_up() {
+        for text in ["db", "web_app", "Db.Example.org", "_dmarc", "1.2.3.4a"] {
+            assert!(is_alias(text), "{text}");
+        }
+        for text in ["", "a b", "a\tb", "10.0.0.1", "7", "LocalHost", "a#", "-a", ".a", "a:b"] {
+            assert!(!is_alias(text), "{text:?}");
+        }
+        assert!(is_alias(&"a".repeat(253)) && !is_alias(&"a".repeat(254)));
     }
 
     #[test]

@@ -274,6 +274,9 @@ pub struct Node {
     /// The name in the file: differs from `name` where `count` made several (`client` for
     /// `client-2`).
     pub group: String,
+    /// Other names by which nodes find its addresses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
     /// Whether its kernel forwards packets between its interfaces, so that routes may pass through
     /// it.
     pub forward: bool,
@@ -283,6 +286,9 @@ pub struct Node {
     /// beginning.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub private: bool,
+    /// Whether its programs may write in its part of the run folder.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub results: bool,
     /// A file system of its own; `None`: that of the machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<Root>,
@@ -325,6 +331,9 @@ impl Node {
             User::Image => image_says(),
         }
     }
+
+    /// The most further names that it may have.
+    pub const ALIASES_MAX: usize = 100;
 
     /// What may wait at a node whose processor time is limited, and whose file says nothing.
     pub const RECEIVE_QUEUE: QueueLimit = QueueLimit::Packets(Packets(1000));

@@ -6,8 +6,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use windtunnel_model::Plan;
 
 /// The text of `/etc/hosts` (hosts(5)): localhost, then every node with its first interface's
-/// addresses, then the further interfaces, the routers, and the services. A lookup of a name returns the first
-/// interface first, because resolvers keep the order.
+/// addresses, then the further interfaces, the routers, the services, and further names of nodes, which
+/// several may have. A lookup of a name returns the first interface first, because resolvers keep the
+/// order; one of an address returns the node's own name, because that comes first.
 #[must_use]
 pub fn hosts_file(plan: &Plan) -> String {
     let mut text = String::from("127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost\n");
@@ -24,6 +25,14 @@ pub fn hosts_file(plan: &Plan) -> String {
     }
     for service in &plan.services {
         add(&mut text, service.v4, service.v6, &service.name);
+    }
+    let first = plan.nodes.iter().flat_map(|it| it.interfaces.first().map(|i| (it, i)));
+    let further =
+        plan.nodes.iter().flat_map(|it| it.interfaces.iter().skip(1).map(move |i| (it, i)));
+    for (node, interface) in first.chain(further) {
+        for alias in &node.aliases {
+            add(&mut text, interface.v4, interface.v6, alias);
+        }
     }
     // The machine itself, through the node that stands for its outside.
     for internet in plan.nodes.iter().filter_map(|node| node.internet.as_ref()) {
@@ -86,5 +95,18 @@ mod tests {
             10.0.0.1\ta\nfd00::1\ta\n10.0.0.3\tb\nfd00::3\tb\n10.0.0.5\tc\nfd00::5\tc\n\
             10.0.0.2\ta\nfd00::2\ta\n10.0.0.6\tr\nfd00::6\tr\n10.0.0.7\tr\nfd00::7\tr\n";
         assert_eq!(hosts_file(&two_homed_plan()), expected);
+    }
+
+    #[test]
+    fn further_names_come_last_and_lead_to_all_nodes_that_have_them() {
+        let mut plan = two_homed_plan();
+        let own = hosts_file(&plan);
+        plan.nodes[0].aliases = vec!["db".into(), "Db.example".into()];
+        plan.nodes[2].aliases = vec!["db".into()];
+        let text = hosts_file(&plan);
+        let expected = "10.0.0.1\tdb\nfd00::1\tdb\n10.0.0.1\tDb.example\nfd00::1\tDb.example\n\
+            10.0.0.5\tdb\nfd00::5\tdb\n\
+            10.0.0.2\tdb\nfd00::2\tdb\n10.0.0.2\tDb.example\nfd00::2\tDb.example\n";
+        assert_eq!(text.strip_prefix(&own), Some(expected));
     }
 }

@@ -147,7 +147,7 @@ fn set_up(
     names::set_host_name(&setup.node().name)?;
     if setup.own.is_none() {
         names::cover_files(&setup.files, &mut notes)?;
-        mounts::protect(setup.run_dir, &setup.node().name, &mut notes);
+        mounts::protect(setup.run_dir, setup.node(), &mut notes);
     }
     let user_namespace = lock_mounts(inner).map_err(|error| process_failure(&error))?;
     settings::apply(setup.node().forward, net_config.v6, &mut notes)?;

@@ -41,9 +41,11 @@ fn node(name: &str, interfaces: Vec<Interface>) -> Node {
     Node {
         name: name.into(),
         group: name.into(),
+        aliases: Vec::new(),
         forward: false,
         user: User::Invoker,
         private: false,
+        results: false,
         root: None,
         sysctl: std::collections::BTreeMap::new(),
         pin: None,

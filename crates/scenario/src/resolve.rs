@@ -3,6 +3,7 @@
 //! one mistake is reported once.
 
 mod address;
+mod alias;
 mod amount;
 mod churn;
 mod directory;
@@ -65,6 +66,7 @@ pub(crate) fn resolve(
     node::resolve(found, draft, source, &directory, &mut budget, &mut plan);
     link::resolve(found, draft, &mut directory, &mut budget, &mut plan);
     internet::check(found, draft, &plan);
+    alias::check(found, draft, &plan);
     stage(found)?;
     reserve::resolve(found, draft, &directory, &mut plan);
     service::resolve(found, draft, &directory, &mut plan);

@@ -116,6 +116,41 @@ fn a_program_takes_from_its_node_what_it_does_not_say() {
 }
 
 #[test]
+fn a_node_has_further_names_which_others_may_have_too() {
+    let plan = plan(
+        "allow-unreachable: true\nnodes: {a: {run: x, aliases: db}, w: {count: 2, aliases: [w, Web_1.example]}}\n\
+         links: [{between: [a, w]}]\n",
+    );
+    let aliases: Vec<_> = plan.nodes.iter().map(|node| node.aliases.join(" ")).collect();
+    assert_eq!(aliases, ["db", "w Web_1.example", "w Web_1.example"]);
+}
+
+#[test]
+fn a_user_of_a_nodes_own_files_goes_before_the_images() {
+    let plan = plan(
+        "allow-unreachable: true\ndefaults: {node: {user: root}}\nnodes: {a: {image: x.tar, user: '1000:data'}, b: {image: x.tar}, \
+         c: {root: /srv, run: y, user: www-data}}\nlinks: [{between: [a, b]}, {between: [b, c]}]\n",
+    );
+    let user = |node: usize| {
+        let node = &plan.nodes[node];
+        (node.user, node.root.as_ref().unwrap().user.as_deref())
+    };
+    assert_eq!(user(0), (User::Image, Some("1000:data")));
+    assert_eq!(user(1), (User::Image, None));
+    assert_eq!(user(2), (User::Image, Some("www-data")));
+}
+
+#[test]
+fn nodes_leave_results_where_the_file_asks() {
+    let plan = plan(
+        "allow-unreachable: true\ndefaults: {node: {results: true}}\nnodes: {a: {run: x}, b: {run: x, results: false}, \
+         c: {image: x.tar}}\nlinks: [{between: [a, b]}, {between: [b, c]}]\n",
+    );
+    let results: Vec<bool> = plan.nodes.iter().map(|node| node.results).collect();
+    assert_eq!(results, [true, false, false]);
+}
+
+#[test]
 fn a_condition_may_have_a_time_of_its_own() {
     let ready = |text: &str| {
         let plan = plan(&format!("nodes: {{a: {{run: x, ready: {text}}}}}\n"));

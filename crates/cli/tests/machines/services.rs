@@ -15,6 +15,7 @@ nodes:
     daemon: true
   s1: &server
     pin: two
+    results: true
     run:
       - sh
       - -c

@@ -145,7 +145,27 @@ fn programs_are_the_user_of_the_image_or_of_the_file() {
         assert_eq!(outcome.output("a"), "999\n999\n/data\n", "{}", outcome.describe());
         let outcome = lab.pass(&two("{image: a.tar, user: root}"));
         assert_eq!(outcome.output("a"), "0\n0\n/root\n");
+        // Users of its files, before its own: by name or number, with a group or without.
+        let scenario = "allow-unreachable: true\nnodes:\n  \
+            name: {image: a.tar, user: www-data}\n  both: {image: a.tar, user: '1234:33'}\n  \
+            root: {image: a.tar, user: '0:redis'}\n  other: {}\n\
+            links: [{between: [name, other]}, {between: [both, other]}, {between: [root, other]}]\n";
+        let outcome = lab.pass(scenario);
+        assert_eq!(outcome.output("name"), "33\n33\n/srv\n", "{}", outcome.describe());
+        assert_eq!(outcome.output("both"), "1234\n33\n/\n");
+        assert_eq!(outcome.output("root"), "0\n999\n/root\n");
     }
+}
+
+#[test]
+fn a_user_that_the_files_do_not_have_is_named() {
+    let Some(user) = unprivileged() else { return missing("namespaces") };
+    let lab = Lab::new(user);
+    ImageBuilder::new(lab.path()).layer(&tools(), 0).write("a.tar", &json!({"Cmd": ["true"]}));
+    lab.write("net.yaml", two("{image: a.tar, user: eve}"));
+    let output = lab.windtunnel(&["run", "net.yaml", "--out", "out"]).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(errors.contains("no user `eve` in its /etc/passwd"), "{errors}");
 }
 
 #[test]

@@ -37,6 +37,55 @@ links: [{between: [web, other]}]
 }
 
 #[test]
+fn a_node_is_found_by_its_further_names_and_several_by_one() {
+    if is_missing(&["getent"]) {
+        return;
+    }
+    for user in users() {
+        let lab = Lab::new(user);
+        let outcome = lab.pass(
+            "ipv6: false
+nodes:
+  a:
+    run:
+      - sh
+      - -c
+      - getent ahostsv4 web | cut -d' ' -f1 | sort -u; getent ahostsv4 My_DB.example | cut -d' ' -f1 | sort -u;
+        getent hosts 10.0.0.4 | tr -s ' '
+  w: {count: 2, aliases: web}
+  db: {aliases: [my_db.example, store]}
+routers: [r]
+links: [{between: [a, r]}, {between: [w, r]}, {between: [db, r]}]
+",
+        );
+        assert_eq!(outcome.output("a"), "10.0.0.2\n10.0.0.3\n10.0.0.4\n10.0.0.4 db\n");
+    }
+}
+
+#[test]
+fn programs_write_in_the_run_folder_where_the_file_asks() {
+    for user in users() {
+        let lab = Lab::new(user);
+        let write = "cd $WINDTUNNEL_RUN/nodes/$WINDTUNNEL_NODE && { echo x > made || echo denied; } 2>/dev/null";
+        let outcome = lab.pass(&format!(
+            "nodes:
+  a: {{run: [sh, -c, '{write}']}}
+  b: {{run: [sh, -c, '{write}'], results: true}}
+  c: {{run: [sh, -c, '{write}'], private: true}}
+routers: [r]
+links: [{{between: [a, r]}}, {{between: [b, r]}}, {{between: [c, r]}}]
+"
+        ));
+        assert_eq!(
+            (outcome.output("a"), outcome.output("c")),
+            ("denied\n".into(), "denied\n".into())
+        );
+        assert!(!outcome.path("nodes/a/made").exists() && !outcome.path("nodes/c/made").exists());
+        assert_eq!((outcome.output("b"), outcome.file("nodes/b/made")), ("".into(), "x\n".into()));
+    }
+}
+
+#[test]
 fn a_program_runs_as_the_user_of_windtunnel_unless_the_file_says_root() {
     for user in users() {
         let lab = Lab::new(user);

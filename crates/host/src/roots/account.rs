@@ -54,7 +54,8 @@ pub(super) fn of(
         ));
     }
     let groups = namespaces.has_other_users().then_some(there);
-    if node.programs_are_root() {
+    // As which each program starts; root with another group has to take that.
+    if uid == 0 && gid == 0 {
         return Ok(Programs { user: None, groups, home });
     }
     if ids != Ids::One && ids.owner(uid.into(), gid.into()).is_none() {

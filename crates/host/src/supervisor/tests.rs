@@ -33,9 +33,11 @@ fn supervisor(programs: Vec<Program>) -> Supervisor {
     let nodes = programs.into_iter().enumerate().map(|(i, program)| Node {
         name: format!("n{i}"),
         group: format!("n{i}"),
+        aliases: Vec::new(),
         forward: false,
         user: User::Invoker,
         private: false,
+        results: false,
         root: None,
         sysctl: BTreeMap::new(),
         pin: None,

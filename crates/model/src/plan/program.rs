@@ -89,6 +89,6 @@ pub enum User {
     Invoker,
     /// Root of the node's own user namespace: may configure its network, owns nothing else.
     Root,
-    /// The user that the node's image names, or root if it names none.
+    /// The user that the file or the node's image names, of the node's own files; root if neither does.
     Image,
 }

@@ -16,7 +16,8 @@ pub struct Root {
     /// Where programs start that name no folder, in the node; `None`: `/`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// The user of the image, as it names it: `999`, `redis` or `redis:redis`; `None`: root.
+    /// The user of [`User::Image`](super::User), `999`, `redis` or `redis:redis` in terms of its own files:
+    /// that of the file, or else of the image; `None`: root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// Files from outside of it, in the order in which they are mounted.
@@ -96,6 +97,15 @@ impl Root {
     pub fn is_for_root(&self) -> bool {
         let user = self.user.as_deref().unwrap_or("");
         matches!(user.split(':').next(), None | Some("" | "0" | "root"))
+    }
+
+    /// Whether `text` may name a user of the files, and perhaps a group: `999`, `redis:redis`.
+    #[must_use]
+    pub fn is_account(text: &str) -> bool {
+        let of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-$@".contains(&byte);
+        let is_name = |part: &str| !part.is_empty() && part.bytes().all(of_name);
+        let (user, group) = text.split_once(':').map_or((text, None), |(u, g)| (u, Some(g)));
+        text.len() <= 200 && is_name(user) && group.is_none_or(is_name)
     }
 
     /// Whether a volume may be called so: as a container's, `[a-zA-Z0-9][a-zA-Z0-9_.-]*`.

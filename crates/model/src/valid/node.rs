@@ -12,6 +12,9 @@ pub(super) fn validate(plan: &Plan, node: &Node) -> Result<(), Invalid> {
     let named = |error: Invalid| Invalid::new(format!("node `{}`: {error}", node.name));
     let pin = node.pin.as_ref();
     ensure(pin.is_none_or(|pin| name::is_machine(pin)), || "its `pin` names no machine".to_owned())
+        .and_then(|()| {
+            ensure(are_aliases(node), || "one of its further names cannot be one".to_owned())
+        })
         .and_then(|()| node.sysctl.iter().try_for_each(|(key, value)| setting(key, value)))
         .and_then(|()| node.demand.validate())
         .and_then(|()| internet(plan, node))
@@ -31,6 +34,11 @@ fn internet(plan: &Plan, node: &Node) -> Result<(), Invalid> {
     })
 }
 
+fn are_aliases(node: &Node) -> bool {
+    node.aliases.len() <= Node::ALIASES_MAX
+        && node.aliases.iter().all(|alias| name::is_alias(alias))
+}
+
 fn setting(key: &str, value: &str) -> Result<(), Invalid> {
     ensure(name::is_sysctl(key) && is_text(value), || {
         format!("`{}` is not a `net.*` setting", shown(key))
@@ -47,7 +55,9 @@ fn root(node: &Node) -> Result<(), Invalid> {
         });
     };
     let source = match &root.source {
-        RootSource::Folder(path) => is_path(path) && node.user != User::Image,
+        RootSource::Folder(path) => {
+            is_path(path) && (node.user != User::Image || root.user.is_some())
+        }
         RootSource::Image { path, digest, .. } => {
             let digest = digest.as_deref();
             let is_digest =

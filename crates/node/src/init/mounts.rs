@@ -4,6 +4,7 @@
 use std::io;
 use std::path::Path;
 
+use windtunnel_model::plan::Node;
 use windtunnel_sys::mount::{self, Access, Propagation};
 
 use crate::hint;
@@ -37,14 +38,16 @@ fn mount_sys(stage: &Path) -> io::Result<()> {
     bound.and(mount::detach(stage))
 }
 
-/// Has programs only read the run folder, but for the folder of their node in it.
-pub(super) fn protect(run: &Path, node: &str, notes: &mut Vec<String>) {
-    let own = run.join("nodes").join(node);
-    // Its copy stays as it was; what is bound from below a mount that is read is read, too.
-    let protected = mount::copy(&own).and_then(|copy| {
-        mount::bind(run, run, Access::ReadOnly)?;
-        mount::attach(copy, &own)
-    });
+/// Has programs only read the run folder, but for the folder of their node in it if they may leave
+/// results there.
+pub(super) fn protect(run: &Path, node: &Node, notes: &mut Vec<String>) {
+    let own = run.join("nodes").join(&node.name);
+    let read = || mount::bind(run, run, Access::ReadOnly);
+    let protected = match node.results {
+        false => read(),
+        // Its copy stays as it was; what is bound from below a mount that is read is read, too.
+        true => mount::copy(&own).and_then(|copy| read().and_then(|()| mount::attach(copy, &own))),
+    };
     if let Err(error) = protected {
         notes.push(format!("programs may write in the run folder ({error})"));
     }

@@ -197,12 +197,15 @@ fn private() {
 }
 
 fn run_folder() {
-    let mut plan = star(&["a", "b", "c"]);
+    let mut plan = star(&["a", "b", "c", "d"]);
+    for node in &mut plan.nodes[..3] {
+        node.results = true;
+    }
     plan.nodes[1].private = true;
     plan.nodes[2].user = User::Root;
     let world = World::with(plan, |_, _| ());
     let run = world.folder.path();
-    for node in ["a", "b", "c"] {
+    for node in ["a", "b", "c", "d"] {
         let open = fs::Permissions::from_mode(0o777);
         fs::set_permissions(run.join("nodes").join(node), open).unwrap();
     }
@@ -220,7 +223,18 @@ fn run_folder() {
         let written = fs::read_to_string(run.join("nodes").join(node).join("file")).unwrap();
         assert_eq!(written, "own\n");
     }
-    assert!(!run.join("file").exists());
+    // One that did not ask for it has no part of its own.
+    let seen = world.output(
+        "d",
+        &format!(
+            "cd {run}/nodes/d && mount -o remount,rw,bind {run} 2>/dev/null; \
+             for path in file stdout; do (echo x >> $path) 2>/dev/null || echo refused; done; \
+             mv hostname other 2>/dev/null || echo refused; cat hostname",
+            run = run.display()
+        ),
+    );
+    assert_eq!(seen, "refused\nrefused\nrefused\nd\n");
+    assert!(!run.join("file").exists() && !run.join("nodes/d/file").exists());
 }
 
 const SECRET: &str = "secret";

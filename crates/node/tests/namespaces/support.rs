@@ -191,9 +191,11 @@ fn node(name: &str, interfaces: Vec<Interface>) -> plan::Node {
     plan::Node {
         name: name.into(),
         group: name.into(),
+        aliases: Vec::new(),
         forward: false,
         user: User::Invoker,
         private: false,
+        results: false,
         root: None,
         sysctl: BTreeMap::new(),
         pin: None,

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use windtunnel_model::plan::{Allow, Publish, User};
+use serde_json::Value as Json;
+use windtunnel_model::plan::{Allow, Publish, Root, User};
 use windtunnel_model::profile::QueueLimit;
 
 use super::internet::{Allowed, Published};
@@ -16,7 +17,7 @@ use super::program::{
 use super::receive_queue::ReceiveQueue;
 use super::root::{RootKeys, RootTable, read_root};
 use super::{At, Decoder, Field, Fields};
-use crate::grammar::{Whole, form, map, one_or_two, words};
+use crate::grammar::{Definitions, Form, Names, Whole, form, map, one_or_two, words};
 use crate::text::shorten;
 use crate::tree::{Kind, Value};
 
@@ -29,6 +30,7 @@ pub(crate) struct NodeDraft {
     pub(crate) name: At<String>,
     pub(crate) count: Option<At<u64>>,
     pub(crate) addresses: Vec<At<IpAddr>>,
+    pub(crate) aliases: Vec<At<String>>,
     pub(crate) allow: Option<At<Vec<Allow>>>,
     pub(crate) publish: Option<At<Vec<At<Publish>>>>,
     pub(crate) keys: NodeKeys,
@@ -42,6 +44,7 @@ pub(crate) struct NodeKeys {
     pub(crate) forward: Option<bool>,
     pub(crate) user: Option<User>,
     pub(crate) private: Option<bool>,
+    pub(crate) results: Option<bool>,
     pub(crate) sysctl: BTreeMap<String, String>,
     pub(crate) pin: Option<At<String>>,
     pub(crate) limits: LimitKeys,
@@ -57,6 +60,7 @@ impl NodeKeys {
             forward: self.forward.or(defaults.forward),
             user: self.user.or(defaults.user),
             private: self.private.or(defaults.private),
+            results: self.results.or(defaults.results),
             sysctl: merged(&defaults.sysctl, &self.sysctl),
             pin: self.pin.clone().or_else(|| defaults.pin.clone()),
             limits: self.limits.or(&defaults.limits),
@@ -78,6 +82,8 @@ map! {
         /// Whether nodes have temporary folders and homes of their own, as in a container; default
         /// false.
         "private" PRIVATE: bool,
+        /// Whether programs may leave files in the run folder, as for a node; default false.
+        "results" RESULTS: bool,
         /// Settings of the nodes' network namespaces, such as `net.ipv4.tcp_sack: 0`.
         "sysctl" SYSCTL: Sysctl,
         ..LimitTable,
@@ -110,7 +116,8 @@ map! {
         "forward" FORWARD: bool,
         /// The user that its programs run as: `invoker` (default), `root` of the node, which may
         /// configure its network, or `image` (default with `image`): the user that the image names,
-        /// or root.
+        /// or root. With `root` or `image` also a user of these files, by name or number, and perhaps
+        /// a group: `1000`, `redis`, `redis:data`.
         "user" USER: Account,
         ..RootTable,
         /// Whether it has a view of its own of files that processes share or that are private to
@@ -119,11 +126,18 @@ map! {
         /// at the beginning, and gone at the end. The folder of the file and the run folder stay;
         /// default false.
         "private" PRIVATE: bool,
+        /// Whether its programs may leave files in its part of the run folder,
+        /// `$WINDTUNNEL_RUN/nodes/$WINDTUNNEL_NODE`, where their output is, too; default false: they
+        /// only read the run folder.
+        "results" RESULTS: bool,
         /// Settings of its network namespace, such as `net.ipv4.tcp_sack: 0`.
         "sysctl" SYSCTL: Sysctl,
         /// The address of its first interface, or an IPv4 and an IPv6 one; one of a LAN's subnet is
         /// that of its interface there. Default: from the pools.
         "address" ADDRESS: Addresses,
+        /// Further names by which nodes find it, such as `[db, db.example.org]`; a name that several
+        /// nodes have, or all `count` of it, leads to the addresses of all.
+        "aliases" ALIASES: Aliases,
         /// Where a run has several machines: the one that this node, or all `count` of it, must be
         /// on, by its name or one of its labels (any machine with that label then).
         "pin" PIN: Pin,
@@ -155,14 +169,51 @@ words! {
 }
 
 words! {
-    /// The user that programs run as.
-    Account as "User"; User {
+    /// A user that each node with an image has.
+    CommonUser as "User"; User {
         /// The user that runs windtunnel.
         "invoker" => User::Invoker,
         /// Root of the node.
         "root" => User::Root,
         /// The user that the node's image names, or root of the node if it names none.
         "image" => User::Image,
+    }
+}
+
+/// Who programs are.
+#[derive(Debug, Clone)]
+pub(crate) enum AccountDraft {
+    /// One that has a word.
+    User(User),
+    /// A user of the node's own files.
+    Written(String),
+}
+
+/// The user that programs run as.
+struct Account;
+
+impl Form for Account {
+    type Value = AccountDraft;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<AccountDraft> {
+        let known = |text: &str| CommonUser::WORDS.iter().any(|(word, _)| *word == text);
+        match field.scalar() {
+            Some(text) if !known(text) && Root::is_account(text) => {
+                Some(AccountDraft::Written(text.to_owned()))
+            }
+            _ => CommonUser::read(from, field).map(AccountDraft::User),
+        }
+    }
+
+    fn schema(definitions: &mut Definitions) -> Json {
+        let written = |definitions: &mut Definitions| {
+            let description = "A user of the node's own files, and perhaps a group.";
+            let pattern = "^[A-Za-z0-9_.$@-]+(:[A-Za-z0-9_.$@-]+)?$";
+            definitions.text("FileUser", description, pattern, "1000:1000")
+        };
+        let forms: [(&str, fn(&mut Definitions) -> Json); 2] =
+            [("One that each node has.", CommonUser::schema), ("One of its files.", written)];
+        definitions.any_of("Account", "The user that programs run as.", &forms)
     }
 }
 
@@ -173,6 +224,7 @@ pub(super) fn read_defaults(from: &mut Decoder<'_>, field: Field<'_>) -> Option<
         forward: from.read(&fields, NodeDefaults::FORWARD).flatten(),
         user: from.read(&fields, NodeDefaults::USER).flatten(),
         private: from.read(&fields, NodeDefaults::PRIVATE).flatten(),
+        results: from.read(&fields, NodeDefaults::RESULTS).flatten(),
         sysctl: from.read(&fields, NodeDefaults::SYSCTL).flatten().unwrap_or_default(),
         pin: None,
         limits: read_limits(from, &fields),
@@ -193,8 +245,14 @@ fn read_node(from: &mut Decoder<'_>, field: Field<'_>) -> Option<NodeDraft> {
     let addresses = from.read_or(&fields, Node::ADDRESS, Vec::new());
     let allow = from.read_at_key(&fields, Node::ALLOW);
     let publish = from.read_at_key(&fields, Node::PUBLISH);
-    let keys = read_keys(from, &fields);
-    let root = read_root(from, &fields, keys.user);
+    let mut keys = read_keys(from, &fields);
+    let account = from.read(&fields, Node::USER).flatten();
+    keys.user = account.as_ref().map(|account| match account {
+        AccountDraft::User(user) => *user,
+        AccountDraft::Written(_) => User::Image,
+    });
+    let aliases = from.read_or(&fields, Node::ALIASES, Vec::new());
+    let root = read_root(from, &fields, account.as_ref());
     let programs = read_programs(from, &fields);
     if fields.has(Node::COUNT) && count.is_none() {
         return None;
@@ -203,6 +261,7 @@ fn read_node(from: &mut Decoder<'_>, field: Field<'_>) -> Option<NodeDraft> {
         name,
         count,
         addresses: addresses?,
+        aliases: aliases?,
         allow,
         publish,
         keys,
@@ -214,8 +273,9 @@ fn read_node(from: &mut Decoder<'_>, field: Field<'_>) -> Option<NodeDraft> {
 fn read_keys(from: &mut Decoder<'_>, fields: &Fields<'_>) -> NodeKeys {
     NodeKeys {
         forward: from.read(fields, Node::FORWARD).flatten(),
-        user: from.read(fields, Node::USER).flatten(),
+        user: None,
         private: from.read(fields, Node::PRIVATE).flatten(),
+        results: from.read(fields, Node::RESULTS).flatten(),
         sysctl: from.read(fields, Node::SYSCTL).flatten().unwrap_or_default(),
         pin: from.read_at_key(fields, Node::PIN),
         limits: read_limits(from, fields),
@@ -223,6 +283,26 @@ fn read_keys(from: &mut Decoder<'_>, fields: &Fields<'_>) -> NodeKeys {
         receive_queue: from.read(fields, Node::RECEIVE_QUEUE).flatten(),
         program: read_program_keys(from, fields),
     }
+}
+
+form! {
+    /// Further names of a node.
+    Aliases: Vec<At<String>>, by read_aliases, like Names::schema
+}
+
+fn read_aliases(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<At<String>>> {
+    let texts = from.names(field, "a name or a list of names")?;
+    if texts.len() > windtunnel_model::plan::Node::ALIASES_MAX {
+        let most = windtunnel_model::plan::Node::ALIASES_MAX;
+        from.mistake(field.wrong(), format!("aliases: a node has at most {most} of them"));
+        return None;
+    }
+    for text in texts.iter().filter(|text| !windtunnel_model::name::is_alias(&text.value)) {
+        let message = format!("aliases: `{}` is not a host's name", shorten(&text.value));
+        let hint = "a host's name has letters, digits, `-`, `_` and `.`, and is no address";
+        from.mistake_with_hint(text.place, message, hint);
+    }
+    Some(texts)
 }
 
 form! {

@@ -2,6 +2,7 @@
 
 use windtunnel_model::plan::{REGISTRY, Root, RootSource, User, Volume, VolumeSource};
 
+use super::node::AccountDraft;
 use super::{At, Decoder, Field, Fields};
 use crate::grammar::{Names, form, map, texts};
 use crate::position::Place;
@@ -13,6 +14,8 @@ pub(crate) struct RootKeys {
     pub(crate) source: Option<At<RootSource>>,
     pub(crate) volumes: Vec<Volume>,
     pub(crate) keep: bool,
+    /// The user of these files that programs are.
+    pub(crate) account: Option<String>,
 }
 
 map! {
@@ -44,7 +47,7 @@ map! {
 pub(super) fn read_root(
     from: &mut Decoder<'_>,
     fields: &Fields<'_>,
-    user: Option<User>,
+    account: Option<&AccountDraft>,
 ) -> Option<RootKeys> {
     let (folder, image) = (fields.get(RootTable::ROOT), fields.get(RootTable::IMAGE));
     let args = from.read(fields, RootTable::ARGS).flatten();
@@ -60,8 +63,12 @@ pub(super) fn read_root(
         (None, None) => None,
     };
     let source = source.map(|(field, value)| At { value, place: field.place });
-    refuse_useless(from, fields, source.as_ref(), user);
-    Some(RootKeys { source, volumes, keep })
+    refuse_useless(from, fields, source.as_ref(), account);
+    let account = match account {
+        Some(AccountDraft::Written(text)) => Some(text.clone()),
+        _ => None,
+    };
+    Some(RootKeys { source, volumes, keep, account })
 }
 
 /// Keys that mean nothing without others, or with them.
@@ -69,8 +76,15 @@ fn refuse_useless(
     from: &mut Decoder<'_>,
     fields: &Fields<'_>,
     source: Option<&At<RootSource>>,
-    user: Option<User>,
+    account: Option<&AccountDraft>,
 ) {
+    if let (None, Some(AccountDraft::Written(user)), Some(field)) =
+        (source, account, fields.find("user"))
+    {
+        let message = format!("user: `{}` is not `invoker` or `root`", shorten(user));
+        let hint = "other users are those of a node's own files: `image` or `root`";
+        from.mistake_with_hint(field.wrong(), message, hint);
+    }
     let is_image = source.is_some_and(|it| matches!(it.value, RootSource::Image { .. }));
     let mut refuse = |key: &str, message: &str| {
         if let Some(field) = fields.find(key) {
@@ -80,7 +94,7 @@ fn refuse_useless(
     if !is_image {
         refuse("args", "`args` are for the entry point of an `image`, which this node has not");
     }
-    if user == Some(User::Image) && !is_image {
+    if matches!(account, Some(AccountDraft::User(User::Image))) && !is_image {
         refuse("user", "user: `image` is the user of an `image`, which this node has not");
     }
     if source.is_none() {
@@ -90,6 +104,11 @@ fn refuse_useless(
             "`keep-files` needs `root` or `image`: this node has the machine's files",
         );
     } else {
+        refuse(
+            "results",
+            "`results` needs the run folder, which a node with `root` or `image` does not see: \
+             write `keep-files`, or `volumes`",
+        );
         refuse("replay", "`replay` needs the machine's files: leave `root` and `image` out");
     }
 }

@@ -13,7 +13,7 @@ use crate::position::Place;
 /// The name of the node that stands for the machine's outside.
 pub(crate) const INTERNET: &str = "internet";
 /// The name by which nodes reach servers of the machine's loopback.
-const HOST: &str = "host";
+pub(super) const HOST: &str = "host";
 
 /// Whether an entry of the file is the machine's outside.
 pub(super) fn is_outside(node: &NodeDraft) -> bool {
@@ -69,9 +69,11 @@ fn check_keys(found: &mut Diagnostics, outside: &NodeDraft) {
     let useless = [
         ("run", !outside.programs.is_empty()),
         ("count", outside.count.is_some()),
+        ("aliases", !outside.aliases.is_empty()),
         ("forward", keys.forward == Some(true)),
         ("user", keys.user == Some(User::Root)),
         ("private", keys.private == Some(true)),
+        ("results", keys.results == Some(true)),
         ("receive-queue", keys.receive_queue.is_some()),
         ("limits", !keys.limits.demand().is_unknown()),
         ("publish", outside.publish.is_some()),

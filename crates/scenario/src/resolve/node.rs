@@ -45,12 +45,15 @@ pub(super) fn resolve(
             plan.nodes.push(Node {
                 name,
                 group: node.name.value.clone(),
+                aliases: node.aliases.iter().map(|alias| alias.value.clone()).collect(),
                 forward: keys.forward.unwrap_or(false),
                 user: match &root {
                     Some(root) if root.is_unread_image() => node.keys.user.unwrap_or(User::Image),
                     _ => keys.user.unwrap_or_default(),
                 },
                 private: keys.private.unwrap_or(false),
+                // What has files of its own does not see the run folder.
+                results: keys.results.unwrap_or(false) && root.is_none(),
                 root: root.clone(),
                 sysctl: keys.sysctl.clone(),
                 pin: keys.pin.as_ref().map(|pin| pin.value.clone()),

@@ -21,7 +21,7 @@ pub(super) fn resolve(keys: &RootKeys, base: &str) -> Option<Root> {
             *path = absolute(base, path);
         }
     }
-    let (env, cwd, user) = (BTreeMap::new(), None, None);
+    let (env, cwd, user) = (BTreeMap::new(), None, keys.account.clone());
     Some(Root { source, env, cwd, user, volumes, keep: keys.keep })
 }
 

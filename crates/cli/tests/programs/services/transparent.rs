@@ -223,7 +223,7 @@ fn a_page_of_nginx_survives_the_kill_of_its_nginx() {
         lab.write("outlive.py", include_str!("outlive.py"));
         let node = |name: &str| {
             format!(
-                "  {name}:\n    daemon: true\n    ready: tcp:80\n    run:{}",
+                "  {name}:\n    daemon: true\n    results: true\n    ready: tcp:80\n    run:{}",
                 server.replace('\n', "\n  ")
             )
         };
