@@ -396,6 +396,7 @@ Node = TypedDict(
     {
         "address": "OneOrTwo",
         "after": "Names",
+        "aliases": "Names",
         "allow": "Names",
         "args": "Sequence[str]",
         "count": "int",
@@ -418,12 +419,13 @@ Node = TypedDict(
         "receive-queue": "Queue",
         "replay": "str",
         "restart": "Restart",
+        "results": "bool",
         "root": "str",
         "run": "Run",
         "send": "PlainRate",
         "start": "Time",
         "sysctl": "Mapping[str, Word]",
-        "user": "User",
+        "user": "Account",
         "volumes": "Names",
     },
     total=False,
@@ -444,6 +446,7 @@ NodeDefaults = TypedDict(
         "receive": "PlainRate",
         "receive-queue": "Queue",
         "restart": "Restart",
+        "results": "bool",
         "send": "PlainRate",
         "start": "Time",
         "sysctl": "Mapping[str, Word]",
@@ -706,6 +709,9 @@ Wf2q = TypedDict(
     },
     total=False,
 )
+FileUser = str
+User = Literal["invoker", "root", "image"]
+Account = Union[FileUser, User]
 Probability = str
 Amount = Union[Probability, int]
 CommonAccount = Literal["invoker", "root"]
@@ -788,7 +794,6 @@ TraceFile = Union[TraceForm, str]
 TraceMode = Literal["hold", "interpolate"]
 Traffic = str
 Traffics = Union[Sequence[Traffic], Traffic]
-User = Literal["invoker", "root", "image"]
 Verb = Literal["kill", "stop", "pause", "resume", "restart"]
 
 
@@ -804,6 +809,9 @@ class NodeKeys(TypedDict, total=False):
     that of its interface there. Default: from the pools."""
     after: Names
     """Nodes or groups whose programs must be ready first."""
+    aliases: Names
+    """Further names by which nodes find it, such as `[db, db.example.org]`; a name that several
+    nodes have, or all `count` of it, leads to the addresses of all."""
     allow: Names
     """Of the node `internet`: what of the outside may be reached, such as `[192.0.2.0/24:443,
     dns]`: addresses, each perhaps with a prefix and a port (or ports, `80-90`), and `dns` for
@@ -881,6 +889,10 @@ class NodeKeys(TypedDict, total=False):
     restart: Restart
     """Whether it is started again after it exited: `never` (default, or `false`), `on-failure`, or
     `always` (or `true`)."""
+    results: bool
+    """Whether its programs may leave files in its part of the run folder,
+    `$WINDTUNNEL_RUN/nodes/$WINDTUNNEL_NODE`, where their output is, too; default false: they only
+    read the run folder."""
     root: str
     """A folder whose files the node has as its own, instead of the machine's. What it writes there
     is its own, and gone at the end; the folder stays as it is. A relative path starts at the
@@ -892,10 +904,11 @@ class NodeKeys(TypedDict, total=False):
     """It starts no earlier than this after the run began; default 0s."""
     sysctl: Mapping[str, Word]
     """Settings of its network namespace, such as `net.ipv4.tcp_sack: 0`."""
-    user: User
+    user: Account
     """The user that its programs run as: `invoker` (default), `root` of the node, which may
     configure its network, or `image` (default with `image`): the user that the image names, or
-    root."""
+    root. With `root` or `image` also a user of these files, by name or number, and perhaps a
+    group: `1000`, `redis`, `redis:data`."""
     volumes: Names
     """Files from outside that a node with `root` or `image` has: `SOURCE:/TARGET`, with `:ro`
     behind it where the node must not write. A source with a `/` is a file or folder of the
@@ -1287,6 +1300,8 @@ class NodeDefaultKeys(TypedDict, total=False):
     restart: Restart
     """Whether it is started again after it exited: `never` (default, or `false`), `on-failure`, or
     `always` (or `true`)."""
+    results: bool
+    """Whether programs may leave files in the run folder, as for a node; default false."""
     send: PlainRate
     """What it may send at most, such as `1MB/s`, counted as the `rate` of its link counts. It must
     have one link."""

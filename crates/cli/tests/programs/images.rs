@@ -286,14 +286,14 @@ fn a_compose_file_with_a_database_and_two_services_runs_to_its_end() {
                        writer:\n    image: app\n    build: .\n    command: redis-cli -h db set key 42\n    \
                        depends_on: {db: {condition: service_healthy}}\n  \
                        reader:\n    image: app\n    build: .\n    entrypoint: [redis-cli, -h, db]\n    \
-                       command: get key\n    cap_add: [NET_ADMIN]\n    \
+                       command: get key\n    cap_add: [NET_ADMIN, SYS_TIME]\n    \
                        depends_on: {writer: {condition: service_completed_successfully}}\n\
                        volumes: {data: {}}\n";
         lab.write("compose.yaml", image + compose);
         let imported = lab.windtunnel(&["import", "compose.yaml"]).output().unwrap();
         let talk = String::from_utf8_lossy(&imported.stderr).into_owned();
         assert!(imported.status.success(), "{talk}");
-        assert!(talk.contains("cap_add of reader"), "{talk}");
+        assert!(talk.contains("SYS_TIME of reader"), "{talk}");
         let scenario = String::from_utf8(imported.stdout).unwrap();
         let outcome = lab.pass(&scenario);
         assert_eq!(outcome.output("reader"), "42\n", "{scenario}\n{}", outcome.describe());
