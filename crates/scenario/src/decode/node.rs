@@ -211,9 +211,11 @@ impl Form for Account {
             let pattern = "^[A-Za-z0-9_.$@-]+(:[A-Za-z0-9_.$@-]+)?$";
             definitions.text("FileUser", description, pattern, "1000:1000")
         };
-        let forms: [(&str, fn(&mut Definitions) -> Json); 2] =
-            [("One that each node has.", CommonUser::schema), ("One of its files.", written)];
-        definitions.any_of("Account", "The user that programs run as.", &forms)
+        definitions.any_of(
+            "Account",
+            "The user that programs run as.",
+            &[("One that each node has.", CommonUser::schema), ("One of its files.", written)],
+        )
     }
 }
 
