@@ -103,10 +103,13 @@ fn service_url(realm: &str, reference: &Reference) -> Result<Url, TokenError> {
 fn challenge(answer: &Response) -> Option<(String, Option<String>)> {
     let headers = answer.headers().get_all(header::WWW_AUTHENTICATE);
     let texts = headers.iter().filter_map(|header| header.to_str().ok());
-    texts.filter_map(|text| http_auth::parse_challenges(text).ok()).flatten().find_map(bearer)
+    texts
+        .filter_map(|text| http_auth::parse_challenges(text).ok())
+        .flatten()
+        .find_map(|one| bearer(&one))
 }
 
-fn bearer(of: ChallengeRef<'_>) -> Option<(String, Option<String>)> {
+fn bearer(of: &ChallengeRef<'_>) -> Option<(String, Option<String>)> {
     let named = |wanted: &str| {
         let found = of.params.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
         found.map(|(_, value)| value.to_unescaped())
@@ -156,9 +159,9 @@ mod tests {
     #[test]
     fn a_bearer_challenge_is_found_among_others() {
         let text = r#"Basic realm="x", bearer Realm="https://a/t", service="s \"1\"", scope="y""#;
-        let found = http_auth::parse_challenges(text).unwrap().into_iter().find_map(bearer);
+        let found = http_auth::parse_challenges(text).unwrap().iter().find_map(bearer);
         assert_eq!(found, Some(("https://a/t".into(), Some("s \"1\"".into()))));
         let basic = http_auth::parse_challenges(r#"Basic realm="x""#).unwrap();
-        assert_eq!(basic.into_iter().find_map(bearer), None);
+        assert_eq!(basic.iter().find_map(bearer), None);
     }
 }
