@@ -298,7 +298,7 @@ fn add(root: &Path, path: &Path, with_owners: bool, tree: &mut Tree) {
 fn differences(case: &str, ours: &Tree, theirs: &Tree) -> Vec<String> {
     let is_own = |path: &str| {
         let below = |folder: &&str| path == *folder || path.starts_with(&format!("{folder}/"));
-        OWN.iter().any(|folder| below(folder))
+        OWN.iter().any(below)
     };
     let paths = ours.keys().chain(theirs.keys()).filter(|path| !is_own(path));
     let paths: std::collections::BTreeSet<&String> = paths.collect();
