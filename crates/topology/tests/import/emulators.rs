@@ -104,8 +104,10 @@ fn rates_count_what_the_tool_counts_for_each_packet() {
     // Shadow's packets have no link layer.
     let plan = load(&read(SHADOW, Format::Shadow));
     let lanes = plan.links.iter().flat_map(|link| &link.profiles);
-    let shaped: Vec<u64> =
-        lanes.filter(|lane| lane.rate.is_some()).map(|lane| lane.wire_packet()).collect();
+    let shaped: Vec<u64> = lanes
+        .filter(|lane| lane.rate.is_some())
+        .map(windtunnel_model::LinkProfile::wire_packet)
+        .collect();
     assert!(!shaped.is_empty() && shaped.iter().all(|bytes| *bytes == 1500), "{shaped:?}");
     // What the edges of a graph mean is not known: Ethernet's whole framing, as everywhere.
     let plan = load(&read(MODELNET, Format::ModelNet));
