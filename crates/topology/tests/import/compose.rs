@@ -299,6 +299,9 @@ fn a_name_that_leads_elsewhere_is_listed() {
     load(&topology);
     let lost = items(&topology.notes.lost, "Names that do not lead to their service");
     assert_eq!(lost, ["10.0.0.1 of a", "B of a", "a of b"]);
+    // Resolvers take no notice of capital letters, so this one is found by its own name.
+    let own = read("services:\n  webTests: {image: x}\n");
+    assert!(own.notes.lost.is_empty() && load(&own).nodes[0].aliases.is_empty());
     let error = refused("services:\n  c: {image: x, links: ['d:e']}\n");
     assert!(error.ends_with("no service is called `d`"), "{error}");
 }
@@ -343,6 +346,7 @@ fn networks_keep_their_subnets_and_services_their_addresses() {
 fn keys_that_change_nothing_are_descriptions_and_others_are_lost() {
     let text = "services:\n  a:\n    image: x\n    init: true\n    logging: {driver: none}\n    \
                 network_mode: none\n    cap_add: [NET_ADMIN, cap_net_raw, SYS_TIME]\n    read_only: true\n    \
+                security_opt: ['seccomp:unconfined', no-new-privileges]\n    \
                 volumes: ['data:/x:ro,z', 'data:/y:rslave']\n    platform: ''\n    environment: {X: }\n    deploy:\n      \
                 mode: global\n      placement: {constraints: []}\n      \
                 restart_policy: {condition: on-failure, delay: 5s}\n  \
@@ -353,13 +357,25 @@ fn keys_that_change_nothing_are_descriptions_and_others_are_lost() {
     let a = &plan.nodes[plan.node_named("a").unwrap().index()];
     assert_eq!((a.interfaces.len(), a.programs[0].restart), (0, Restart::OnFailure));
     let lost = &topology.notes.lost;
-    let expected =
-        ["read_only of a", "deploy.restart_policy.delay of a", "network_mode (host) of b"];
+    let expected = [
+        "read_only of a",
+        "security_opt no-new-privileges of a",
+        "deploy.restart_policy.delay of a",
+        "network_mode (host) of b",
+    ];
     assert_eq!(items(lost, "Keys of services"), expected);
     assert_eq!(items(lost, "Capabilities that no node"), ["SYS_TIME of a"]);
     assert_eq!(items(lost, "Options of volumes"), ["rslave of a"]);
     assert_eq!(items(lost, "Keys of dependencies"), ["depends_on.a.restart"]);
     assert_eq!(lost.len(), 4, "{lost:?}");
     let left_out = items(&topology.notes.left_out, "Keys of services");
-    assert_eq!(left_out, ["init of a", "logging of a", "deploy.placement of a"]);
+    assert_eq!(
+        left_out,
+        [
+            "init of a",
+            "logging of a",
+            "security_opt seccomp:unconfined of a",
+            "deploy.placement of a"
+        ]
+    );
 }

@@ -87,7 +87,8 @@ impl Aliases {
         for node in &mut topology.nodes {
             let mut wanted = self.of.remove(&node.name).unwrap_or_default();
             if node.count.is_none() {
-                wanted.remove(&node.name);
+                // Resolvers take no notice of capital letters.
+                wanted.retain(|name| !name.eq_ignore_ascii_case(&node.name));
             }
             let is_free =
                 |name: &String| is_alias(name) && !taken.contains(&name.to_ascii_lowercase());

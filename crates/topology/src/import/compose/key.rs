@@ -62,7 +62,7 @@ const DESCRIPTIONS: [&str; 10] = [
 const PLACED: [&str; 4] = ["labels", "placement", "rollback_config", "update_config"];
 
 /// Capabilities that root of each node has in its own namespaces (capabilities(7), user_namespaces(7)).
-const HELD: [&str; 14] = [
+const HELD: [&str; 15] = [
     "CHOWN",
     "DAC_OVERRIDE",
     "FOWNER",
@@ -77,6 +77,7 @@ const HELD: [&str; 14] = [
     "SETPCAP",
     "SETUID",
     "SYS_CHROOT",
+    "SYS_PTRACE",
 ];
 
 /// Notes the keys of the service of `node` that become nothing.
@@ -92,6 +93,16 @@ pub(super) fn note(
             "cap_add" => {
                 let names = reader.texts(value, "cap_add", notes)?;
                 names.iter().for_each(|name| capability(name, node, notes));
+            }
+            "security_opt" => {
+                for option in reader.texts(value, "security_opt", notes)? {
+                    let what = format!("security_opt {} of {node}", shorten(&option));
+                    // Nodes have neither filters of calls nor profiles.
+                    match option.ends_with("unconfined") {
+                        true => notes.leave_out("Keys of services", what),
+                        false => notes.lose("Keys of services", what),
+                    }
+                }
             }
             "deploy" => deploy(reader, reader.map(value, "deploy")?, node, notes)?,
             "network_mode" => {
