@@ -127,7 +127,10 @@ class Trial:
         return (self.folder / "log").read_text(errors="replace").strip()
 
     def output(self, node, name="stdout"):
-        return (self.run / "nodes" / node / name).read_text(errors="replace")
+        try:
+            return (self.run / "nodes" / node / name).read_text(errors="replace")
+        except FileNotFoundError as error:
+            raise OSError(f"{node} was not started; it said: {self.said()}") from error
 
 
 def node(name, code, *words, keys=""):
