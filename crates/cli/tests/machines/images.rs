@@ -181,7 +181,7 @@ fn files_that_the_user_may_not_read_come_home_from_other_machines_as_the_users()
     let close = "sh -c 'umask 077; cd /data; echo of 999 >new; busybox mkdir in; echo x >in/x; busybox chmod 0 new in'";
     let outcome = machines.pass(&format!(
         "nodes:\n  a: {{image: '{}', keep-files: true, run: {close}, pin: two}}\n  \
-           b: {{run: 'sh -c \"cd $WINDTUNNEL_RUN/nodes/b && echo of b >own && chmod 0 own\"', pin: two}}\n  \
+           b: {{results: true, run: 'sh -c \"cd $WINDTUNNEL_RUN/nodes/b && echo of b >own && chmod 0 own\"', pin: two}}\n  \
            c: {{run: 'true', pin: one}}\n\
          routers: [r]\nlinks: [{{between: [a, r]}}, {{between: [b, r]}}, {{between: [c, r]}}]\n",
         archive.display()
