@@ -16,6 +16,7 @@
 //! | `double` (private) | an agent that answers as a test wants; with the feature of that name |
 //! | `fetch` (private) | the files of a part, into a folder and nowhere else |
 //! | [`parts`] | all parts of a run, for the process that starts or watches it |
+//! | `run_agents` (private) | the agents of a run's machines, asked one question at a time |
 //! | [`protocol`] | what is asked and answered |
 //! | [`machine`] | what this machine has |
 //! | `tls` (private) | both ends authenticate each other by the key |
@@ -42,6 +43,7 @@ pub mod machine;
 pub mod parts;
 pub mod protocol;
 mod refusal;
+mod run_agents;
 mod stream;
 mod stream_limit;
 #[cfg(test)]
@@ -56,6 +58,7 @@ pub use double::FakeAgent;
 pub use fuzz::fuzz_one;
 pub use key::{ClusterKey, KeyError};
 pub use parts::Parts;
+pub use run_agents::RunAgents;
 
 /// The default port of agents.
 pub const PORT: u16 = 7447;

@@ -1,29 +1,27 @@
 //! All parts of one run, for the process that starts or watches it: a thread for each agent, and
 //! one channel.
 
-use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use windtunnel_control::Request;
 use windtunnel_control::part::FromPart;
-use windtunnel_control::{Reply, Request};
 use windtunnel_sys::process::Signal;
 use windtunnel_sys::signal;
 
 use crate::client::{Client, ClientError};
 use crate::key::{ClusterKey, KeyError};
 use crate::protocol::exec::{FromCommand, ToCommand};
-use crate::protocol::run::{Member, Order, RunSetup};
+use crate::protocol::run::{Order, RunSetup};
 use crate::protocol::{Answer, Ask};
+use crate::run_agents::{AGAIN, PATIENCE, RunAgents};
 
 /// All parts of a run.
 #[derive(Debug)]
 pub struct Parts {
-    run: u64,
-    members: Vec<Member>,
-    key: ClusterKey,
+    agents: RunAgents,
     /// By member.
     orders: Vec<UnboundedSender<Order>>,
     events: Receiver<(u16, PartEvent)>,
@@ -54,20 +52,20 @@ impl Parts {
     #[must_use]
     pub fn begin(setup: &RunSetup, key: &ClusterKey) -> Self {
         let ask = |member| Ask::Part { run: Box::new(setup.clone()), member };
-        Self::attend(setup.run, setup.members.clone(), key, ask)
+        Self::attend(setup, key, ask)
     }
 
     /// Watches a run from now on.
     #[must_use]
     pub fn watch(setup: &RunSetup, key: &ClusterKey) -> Self {
         let ask = |_| Ask::Watch { run: setup.run };
-        Self::attend(setup.run, setup.members.clone(), key, ask)
+        Self::attend(setup, key, ask)
     }
 
-    fn attend(run: u64, members: Vec<Member>, key: &ClusterKey, ask: impl Fn(u16) -> Ask) -> Self {
+    fn attend(setup: &RunSetup, key: &ClusterKey, ask: impl Fn(u16) -> Ask) -> Self {
         let (sender, events) = channel();
         let mut orders = Vec::new();
-        for (number, member) in (0..).zip(&members) {
+        for (number, member) in (0..).zip(&setup.members) {
             let (order, ordered) = unbounded_channel();
             orders.push(order);
             let link = Link {
@@ -84,7 +82,7 @@ impl Parts {
                 link.live(ask, ordered);
             });
         }
-        Parts { run, members, key: key.clone(), orders, events }
+        Parts { agents: RunAgents::new(setup.run, &setup.members, key), orders, events }
     }
 
     /// Sends an order to one part's agent; it is lost if the agent has gone.
@@ -115,69 +113,10 @@ impl Parts {
         }
     }
 
-    /// Copies the files of a part that is over, once more if its agent was silent meanwhile.
-    ///
-    /// # Errors
-    /// As [`Client::fetch`].
-    pub fn fetch(&self, member: u16, folder: &Path) -> Result<(), ClientError> {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            let error = match self.client(member) {
-                Ok(client) => match client.fetch(self.run, folder) {
-                    Err(error) if client.has_timed_out() => error,
-                    done => return done,
-                },
-                Err(error @ ClientError::NoAgent { .. }) => error,
-                Err(error) => return Err(error),
-            };
-            if Instant::now() > until {
-                return Err(error);
-            }
-            // Files are made once each.
-            let _ = std::fs::remove_dir_all(folder);
-            thread::sleep(AGAIN);
-        }
-    }
-
-    /// The same without patience.
-    ///
-    /// # Errors
-    /// As [`Client::fetch`].
-    pub fn fetch_at_once(&self, member: u16, folder: &Path) -> Result<(), ClientError> {
-        self.client(member)?.fetch(self.run, folder)
-    }
-
-    /// Informs an agent that the files of its part are needed no more.
-    ///
-    /// # Errors
-    /// As [`Client::ask`].
-    pub fn forget(&self, member: u16) -> Result<(), ClientError> {
-        self.client(member)?.ask(&Ask::Forget { run: self.run }).map(|_| ())
-    }
-
-    /// Asks a part as its control socket is asked.
-    ///
-    /// # Errors
-    /// As [`Client::control`].
-    pub fn control(&self, member: u16, request: &Request) -> Result<Reply, ClientError> {
-        self.client(member)?.control(self.run, request)
-    }
-
-    /// What is needed to run a command in a node of a member, on a thread of its own.
+    /// The agents, for single questions.
     #[must_use]
-    pub fn runner(&self, member: u16) -> Runner {
-        let address = self.members[usize::from(member)].address.to_string();
-        Runner { run: self.run, address, key: self.key.clone() }
-    }
-
-    fn client(&self, member: u16) -> Result<Client, ClientError> {
-        match self.members.get(usize::from(member)) {
-            Some(known) => Client::connect(&known.address.to_string(), &self.key),
-            None => Err(ClientError::NoAgent {
-                host: format!("member {member}"),
-                why: "the run has no such member".to_owned(),
-            }),
-        }
+    pub fn agents(&self) -> &RunAgents {
+        &self.agents
     }
 }
 
@@ -193,6 +132,10 @@ pub struct Runner {
 pub type CommandSender = tokio::sync::mpsc::Sender<ToCommand>;
 
 impl Runner {
+    pub(crate) fn new(run: u64, address: String, key: ClusterKey) -> Self {
+        Runner { run, address, key }
+    }
+
     /// The way to the command, and what [`Runner::run`] reads from it. Bounded: input that comes
     /// faster than the network carries it has to wait.
     #[must_use]
@@ -301,8 +244,3 @@ fn with_cause(error: &ClientError) -> String {
         None => error.to_string(),
     }
 }
-
-/// For how long an agent that is silent is asked again, where the run does not need this command.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How soon.
-const AGAIN: Duration = Duration::from_millis(500);

@@ -21,7 +21,7 @@ use windtunnel_sys::signal::Reader;
 use crate::error::{Kind, LeadError};
 use crate::notices::Notices;
 use crate::overdue::Overdue;
-use crate::proxy::Proxy;
+use crate::proxy::{Presence, Proxy};
 use part_state::{End, PartState};
 
 pub(crate) use stage::Stage;
@@ -113,13 +113,18 @@ impl Conductor {
         })?;
         while self.members.iter().any(PartState::is_waited_for) {
             self.step();
-            let alive = |member: &PartState| member.end.is_none() && !self.is_lost(member);
-            let alive: Vec<bool> = self.members.iter().map(alive).collect();
-            proxy.serve(&self.parts, &alive);
+            let presence = |member: &PartState| match member.end.is_some() || self.is_lost(member) {
+                true => Presence::Gone,
+                false if member.is_silent() => Presence::Silent,
+                false => Presence::There,
+            };
+            let present: Vec<Presence> = self.members.iter().map(presence).collect();
+            proxy.serve(self.parts.agents(), &present);
         }
         for state in self.members.iter_mut().filter(|state| state.end.is_none()) {
             state.end = Some(End::Silent);
         }
+        proxy.close();
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Machines that are lost: killed, cut off, or only their part.
 
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use super::support::{Machines, Outcome, Run, address, is_missing, until};
@@ -157,6 +157,84 @@ fn a_machine_that_is_silent_for_less_than_the_file_bears_goes_on_in_the_run() {
     assert!(outcome.events("host-answers")[0]["lasted_ns"].as_u64().unwrap() >= 500_000_000);
     assert!(!outcome.exit("c").is_empty(), "its results are here");
     assert!(outcome.stdout.contains("PASSED"), "{}", outcome.stdout);
+}
+
+#[test]
+fn a_machine_that_stands_still_when_the_run_ends_keeps_its_results_and_the_run() {
+    let Some((machines, mut run)) = under_way_with("host-timeout: 2s") else { return };
+    let still = stands_still(&machines, 2);
+    let stop = stop_of(&machines, &run);
+    run.wait_for("stopped by command");
+    // A command that looks at the run waits for the machine; what leads the run does not.
+    let looks = machines.ask(1, &["ps", "--run", run.name()]);
+    assert!(!looks.status.success(), "{looks:?}");
+    for at in 0..2 {
+        machines.assert_nothing_runs(at);
+    }
+    signal_all(&still, "CONT");
+    kept_by_all(&run.finish_within(SOON), stop);
+    for at in 0..3 {
+        machines.assert_nothing_left(at);
+    }
+}
+
+#[test]
+fn a_machine_that_stands_still_while_results_are_fetched_gives_them_when_it_is_back() {
+    let Some((machines, mut run)) = under_way_with("host-timeout: 2s") else { return };
+    let stop = stop_of(&machines, &run);
+    run.wait_for("stopped by command");
+    until("the last file of its part", || {
+        let folders = machines.folders(2);
+        folders.iter().any(|folder| folder.join("part.json").exists()).then_some(())
+    });
+    let still = stands_still(&machines, 2);
+    for at in 0..2 {
+        machines.assert_nothing_runs(at);
+    }
+    signal_all(&still, "CONT");
+    kept_by_all(&run.finish_within(SOON), stop);
+}
+
+#[test]
+fn a_run_can_be_stopped_while_its_first_machine_stands_still() {
+    let Some((machines, run)) = under_way_with("host-timeout: 10s") else { return };
+    let still = stands_still(&machines, 0);
+    let stop = stop_of(&machines, &run);
+    machines.assert_nothing_runs(1);
+    signal_all(&still, "CONT");
+    kept_by_all(&run.finish_within(SOON), stop);
+}
+
+/// `windtunnel stop`, which waits for the end of the run.
+fn stop_of(machines: &Machines, run: &Run) -> Child {
+    let mut stop = machines.windtunnel(0, &["stop", "--run", run.name()]);
+    stop.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Stops the agent of a machine and everything of runs there.
+fn stands_still(machines: &Machines, at: usize) -> Vec<u32> {
+    let processes = machines.processes(at).into_iter().map(|(id, _)| id);
+    let all: Vec<u32> = [machines.agent_id(at)].into_iter().chain(processes).collect();
+    signal_all(&all, "STOP");
+    all
+}
+
+fn signal_all(processes: &[u32], signal: &str) {
+    for id in processes {
+        // Some may have ended with others.
+        let _ = Command::new("kill").args(["-s", signal, &id.to_string()]).output().unwrap();
+    }
+}
+
+#[track_caller]
+fn kept_by_all(outcome: &Outcome, stop: Child) {
+    let stopped = stop.wait_with_output().unwrap();
+    assert!(stopped.status.success(), "{stopped:?}");
+    assert_eq!(outcome.events("host-lost").len(), 0, "{}", outcome.stdout);
+    assert_eq!(outcome.events("run-ended")[0]["reason"], "stopped by command");
+    assert!(["a", "b", "c"].iter().all(|node| !outcome.exit(node).is_empty()), "{outcome:?}");
+    assert!(outcome.stdout.contains("PASSED"), "{}", outcome.stdout);
+    assert_eq!(outcome.report()["lost"], serde_json::Value::Null);
 }
 
 #[test]

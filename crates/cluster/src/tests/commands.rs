@@ -114,7 +114,7 @@ fn cause(error: &ClientError) -> String {
 fn a_request_to_a_part_is_answered_by_its_control_socket() {
     let key = key();
     let running = running(&key);
-    let error = running.parts.control(0, &Request::Stop).unwrap_err();
+    let error = running.parts.agents().control(0, &Request::Stop).unwrap_err();
     assert!(cause(&error).starts_with("the part does not listen: "), "{}", cause(&error));
     let server = serve(&running.folder, |connection| {
         let (request, ends) = next(connection).unwrap();
@@ -122,7 +122,7 @@ fn a_request_to_a_part_is_answered_by_its_control_socket() {
         connection.reply(&Reply::Done).unwrap();
         assert!(next(connection).is_none());
     });
-    assert_eq!(running.parts.control(0, &Request::Stop).unwrap(), Reply::Done);
+    assert_eq!(running.parts.agents().control(0, &Request::Stop).unwrap(), Reply::Done);
     server.join().unwrap();
 }
 
@@ -159,7 +159,7 @@ fn a_command_reads_its_input_and_all_that_it_wrote_comes_before_its_end() {
     let input = |text: &str| ToCommand::Input { bytes: Octets(text.into()) };
     let to_command = vec![input("ab"), input("c"), ToCommand::InputEnds];
     let (ran, [output, error], replies) =
-        run(&running.parts.runner(0), exec(&["rev"], None), None, to_command);
+        run(&running.parts.agents().runner(0), exec(&["rev"], None), None, to_command);
     ran.unwrap();
     let expected: Vec<u8> = b"abc".iter().copied().cycle().take(300_000).collect();
     assert!(output == expected, "{} bytes", output.len());
@@ -180,7 +180,7 @@ fn a_command_that_cannot_be_started_ends_with_the_reason_and_no_error() {
         assert!(next(connection).is_none());
     });
     let (ran, outputs, replies) =
-        run(&running.parts.runner(0), exec(&["nothing"], None), None, Vec::new());
+        run(&running.parts.agents().runner(0), exec(&["nothing"], None), None, Vec::new());
     ran.unwrap();
     assert_eq!((outputs, replies), ([Vec::new(), Vec::new()], vec![not_run]));
     server.join().unwrap();
@@ -200,7 +200,7 @@ fn a_command_whose_folder_is_missing_there_runs_in_the_parts_and_says_so() {
         assert!(next(connection).is_none());
     });
     let missing = exec(&["ls"], Some("/no/such/folder"));
-    let (ran, [_, error], _) = run(&running.parts.runner(0), missing, None, Vec::new());
+    let (ran, [_, error], _) = run(&running.parts.agents().runner(0), missing, None, Vec::new());
     ran.unwrap();
     let note =
         format!("windtunnel: there is no folder /no/such/folder there: in {folder} instead\n");
@@ -213,7 +213,8 @@ fn a_program_that_the_owner_denies_is_not_run_whatever_its_folder() {
     let key = key();
     let running = running(&key);
     for word in ["nc", "/usr/bin/ncat"] {
-        let (ran, ..) = run(&running.parts.runner(0), exec(&[word], None), None, Vec::new());
+        let (ran, ..) =
+            run(&running.parts.agents().runner(0), exec(&[word], None), None, Vec::new());
         let text = format!("the machine's owner does not allow to run {word} (nc*)");
         assert_eq!(cause(&ran.unwrap_err()), text);
     }
@@ -237,7 +238,7 @@ fn signals_go_to_the_command_and_the_size_of_a_terminal_follows() {
         assert!(next(connection).is_none());
     });
     let (sender, messages) = Runner::channel();
-    let runner = running.parts.runner(0);
+    let runner = running.parts.agents().runner(0);
     let running_command = thread::spawn(move || {
         let mut replies = Vec::new();
         let ran = runner.run(exec(&["sh"], None), Some((24, 80)), messages, |message| {
@@ -269,7 +270,7 @@ fn a_command_whose_client_goes_is_ended() {
         assert!(next(connection).is_none());
     });
     let (sender, messages) = Runner::channel();
-    let runner = running.parts.runner(0);
+    let runner = running.parts.agents().runner(0);
     let command = thread::spawn(move || runner.run(exec(&["cat"], None), None, messages, |_| {}));
     is_started.recv_timeout(PATIENCE).unwrap();
     drop(sender);

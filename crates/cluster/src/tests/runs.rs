@@ -129,7 +129,7 @@ fn a_part_goes_through_all_stages_and_its_files_are_fetched_and_forgotten() {
     assert_eq!(card(&agent, &key).reserved, Reserved::default());
 
     let home = tempfile::tempdir().unwrap();
-    parts.fetch(0, home.path()).unwrap();
+    parts.agents().fetch(0, home.path()).unwrap();
     let file = |name: &str| fs::read(home.path().join(name)).unwrap();
     assert_eq!((file("part.json"), file("nodes/a/empty")), (b"{}".to_vec(), Vec::new()));
     assert_eq!(file("nodes/a/stdout"), vec![b'x'; 200_000]);
@@ -138,7 +138,7 @@ fn a_part_goes_through_all_stages_and_its_files_are_fetched_and_forgotten() {
     };
     assert_eq!((is_executable("part.json"), is_executable("nodes/a/stdout")), (true, false));
 
-    parts.forget(0).unwrap();
+    parts.agents().forget(0).unwrap();
     assert!(!folder.exists() && runs(&agent, &key).is_empty());
     let unknown = "no run 0000000000000abc is here";
     assert_eq!(error_of(&agent, &key, &Ask::Forget { run: RUN }), unknown);
@@ -163,7 +163,7 @@ fn files_that_another_watcher_still_needs_are_kept_until_it_goes() {
     }
     part.send(&FromPart::Ended);
     while said(&second).1 != FromPart::Ended {}
-    second.forget(0).unwrap();
+    second.agents().forget(0).unwrap();
     assert!(folder.exists());
     drop(second);
     let gone = |folder: &Path| !folder.exists();
@@ -387,9 +387,9 @@ fn an_agent_that_lingers_stops_its_runs_and_ends_when_their_results_are_fetched(
     part.send(&FromPart::Ended);
     assert_eq!(said(&parts), (0, FromPart::Ended));
     let home = tempfile::tempdir().unwrap();
-    parts.fetch(0, &home.path().join("0")).unwrap();
+    parts.agents().fetch(0, &home.path().join("0")).unwrap();
     assert!(home.path().join("0/part.json").exists());
-    parts.forget(0).unwrap();
+    parts.agents().forget(0).unwrap();
     agent.until(|notice| *notice == AgentNotice::Ends);
     assert!(!folder.exists());
 }

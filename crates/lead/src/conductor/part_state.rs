@@ -43,8 +43,16 @@ impl PartState {
     /// here.)
     pub(super) fn is_waited_for(&self) -> bool {
         let patience = if self.is_ending { SILENCE_AT_END } else { SILENCE };
-        let is_silent = self.clock.is_none_or(|(_, at)| at.elapsed() > patience);
-        self.end.is_none() && (self.lost_to.is_empty() || !is_silent)
+        self.end.is_none() && (self.lost_to.is_empty() || !self.is_silent_for(patience))
+    }
+
+    /// Whether nothing has come of it for longer than a part that lives is quiet.
+    pub(super) fn is_silent(&self) -> bool {
+        self.is_silent_for(SILENCE)
+    }
+
+    fn is_silent_for(&self, patience: Duration) -> bool {
+        self.clock.is_none_or(|(_, at)| at.elapsed() > patience)
     }
 }
 

@@ -21,13 +21,13 @@ impl Conductor {
                 Some(End::Ended) if self.is_lost(state) => {
                     gathered.silent.insert(number);
                     // It may have gone again, and the verdict does without it.
-                    if self.parts.fetch_at_once(number, &path).is_ok() {
+                    if self.parts.agents().fetch_at_once(number, &path).is_ok() {
                         gathered.aside.insert(number, path);
                     }
                     Err("the other machines went on without it".to_owned())
                 }
                 Some(End::Ended) => {
-                    self.parts.fetch(number, &path)?;
+                    self.parts.agents().fetch(number, &path)?;
                     Ok(path)
                 }
                 Some(End::Silent) => {
@@ -46,7 +46,7 @@ impl Conductor {
     pub(crate) fn forget(&self, folder: &Folder, progress: &dyn Progress) {
         for (number, state) in (0..).zip(&self.members) {
             if let Some(End::Ended) = state.end
-                && let Err(error) = self.parts.forget(number)
+                && let Err(error) = self.parts.agents().forget(number)
             {
                 progress.warn(&error.to_string());
             }

@@ -257,7 +257,7 @@ impl Machines {
             let words = String::from_utf8(fs::read(entry.path().join("cmdline")).ok()?).ok()?;
             let words = words.replace('\0', " ");
             let is_own = |verb: &&str| words.contains(&format!("windtunnel {verb} "));
-            let own = ["agent", "run", "attach", "hosts"].iter().any(is_own);
+            let own = ["agent", "run", "attach", "hosts", "stop"].iter().any(is_own);
             (!own && !words.is_empty()).then_some((id, words))
         });
         of_run.collect()

@@ -1,0 +1,346 @@
+//! What machines of a run answer, put together.
+
+use windtunnel_cluster::{ClientError, RunAgents};
+use windtunnel_control::{
+    LaneStatus, RecordStatus, Reply, Request, RunStatus, ServiceList, Snapshot, services,
+};
+
+use super::Presence;
+
+/// What is known of a run without a question.
+#[derive(Debug)]
+pub(super) struct Answers {
+    pub(super) name: String,
+    /// By node: its name and member.
+    pub(super) nodes: Vec<(String, u16)>,
+}
+
+impl Answers {
+    /// The answer of all machines together, or of one that can give it.
+    pub(super) fn answer(
+        &self,
+        request: &Request,
+        agents: &RunAgents,
+        present: &[Presence],
+    ) -> Reply {
+        let living = living(present);
+        if living.is_empty() {
+            return Reply::Error { message: "the run is over".to_owned(), hint: None };
+        }
+        match request {
+            Request::Ps => match all(agents, &living, request) {
+                Ok(replies) => {
+                    let statuses = replies.into_iter().filter_map(status_of);
+                    Reply::Ps(Box::new(self.status(statuses)))
+                }
+                Err(reply) => reply,
+            },
+            Request::Snapshot => match all(agents, &living, request) {
+                Ok(replies) => self.snapshot(replies),
+                Err(reply) => reply,
+            },
+            Request::RecordStart(_) | Request::RecordStop | Request::RecordStatus => {
+                all(agents, &living, request).map_or_else(|reply| reply, records)
+            }
+            Request::Services { .. } => match all(agents, &living, request) {
+                Ok(replies) => self.services(replies),
+                Err(reply) => reply,
+            },
+            Request::Reservations => {
+                all(agents, &living, request).map_or_else(|reply| reply, reservations)
+            }
+            Request::Capture { place, .. } => Reply::Error {
+                message: format!(
+                    "frames of {place} cannot be captured: the run is over several machines, and a \
+                     capture is written on the machine of its node"
+                ),
+                hint: Some(HEADERS.to_owned()),
+            },
+            other => any(agents, &living, other),
+        }
+    }
+
+    /// Each node as its own part sees it.
+    fn status(&self, statuses: impl Iterator<Item = (u16, RunStatus)>) -> RunStatus {
+        let mut whole: Option<RunStatus> = None;
+        for (member, mut status) in statuses {
+            let others = std::mem::take(&mut status.services);
+            let is_own = |node: &str| self.is_on(node, member);
+            let whole = match &mut whole {
+                Some(whole) => {
+                    services::add_all(&mut whole.services, others, is_own);
+                    whole
+                }
+                none => none.insert(RunStatus { services: others, ..status.clone() }),
+            };
+            for node in status.nodes {
+                let own = self.is_on(&node.node, member);
+                if let Some(slot) = whole.nodes.iter_mut().find(|it| own && it.node == node.node) {
+                    *slot = node;
+                }
+            }
+        }
+        whole.unwrap_or_else(|| RunStatus {
+            name: self.name.clone(),
+            elapsed_ns: 0,
+            nodes: Vec::new(),
+            services: Vec::new(),
+            nats: Vec::new(),
+        })
+    }
+
+    fn is_on(&self, node: &str, member: u16) -> bool {
+        self.nodes.iter().any(|known| known.0 == node && known.1 == member)
+    }
+
+    /// Replicas as their own parts see them, and the flows of all.
+    fn services(&self, replies: Vec<(u16, Reply)>) -> Reply {
+        let mut whole: Option<ServiceList> = None;
+        for (member, reply) in replies {
+            let Reply::Services(list) = reply else { return reply };
+            match &mut whole {
+                None => whole = Some(list),
+                Some(whole) => whole.add(list, |node| self.is_on(node, member)),
+            }
+        }
+        let over = || Reply::Error { message: "the run is over".to_owned(), hint: None };
+        whole.map_or_else(over, Reply::Services)
+    }
+
+    fn snapshot(&self, replies: Vec<(u16, Reply)>) -> Reply {
+        let mut whole: Option<Box<Snapshot>> = None;
+        let mut statuses = Vec::new();
+        for (member, reply) in replies {
+            let Reply::Snapshot(snapshot) = reply else { return reply };
+            statuses.push((member, snapshot.status.clone()));
+            match &mut whole {
+                None => whole = Some(snapshot),
+                Some(whole) => {
+                    whole.links.iter_mut().zip(&snapshot.links).for_each(|(a, b)| add(a, b));
+                }
+            }
+        }
+        match whole {
+            Some(mut whole) => {
+                whole.status = self.status(statuses.into_iter());
+                Reply::Snapshot(whole)
+            }
+            None => Reply::Error { message: "the run is over".to_owned(), hint: None },
+        }
+    }
+}
+
+/// What all machines record, together; the first refusal, if one has refused.
+fn records(replies: Vec<(u16, Reply)>) -> Reply {
+    let mut whole: Option<RecordStatus> = None;
+    for (_, reply) in replies {
+        let Reply::Records(status) = reply else { return reply };
+        match &mut whole {
+            None => whole = Some(status),
+            Some(whole) => whole.add(status),
+        }
+    }
+    whole.map_or_else(
+        || Reply::Error { message: "the run is over".to_owned(), hint: None },
+        Reply::Records,
+    )
+}
+
+/// Those of all machines, each of which knows its own.
+fn reservations(replies: Vec<(u16, Reply)>) -> Reply {
+    let mut whole = Vec::new();
+    for (_, reply) in replies {
+        let Reply::Reservations { parts } = reply else { return reply };
+        whole.extend(parts);
+    }
+    Reply::Reservations { parts: whole }
+}
+
+fn status_of((member, reply): (u16, Reply)) -> Option<(u16, RunStatus)> {
+    match reply {
+        Reply::Ps(status) => Some((member, *status)),
+        _ => None,
+    }
+}
+
+fn all(agents: &RunAgents, living: &[u16], request: &Request) -> Result<Vec<(u16, Reply)>, Reply> {
+    let replies = living.iter().map(|member| (*member, ask(agents, *member, request)));
+    replies
+        .map(|(member, reply)| match reply {
+            Reply::Error { .. } => Err(reply),
+            reply => Ok((member, reply)),
+        })
+        .collect()
+}
+
+/// The members that can be asked, those first that answer soon.
+fn living(present: &[Presence]) -> Vec<u16> {
+    let of = |wanted: Presence| {
+        let all = (0_u16..).zip(present);
+        all.filter(move |(_, presence)| **presence == wanted).map(|(member, _)| member)
+    };
+    of(Presence::There).chain(of(Presence::Silent)).collect()
+}
+
+/// The answer of the first member that can give it.
+fn any(agents: &RunAgents, living: &[u16], request: &Request) -> Reply {
+    let mut failed = None;
+    for member in living {
+        match agents.control(*member, request) {
+            // A reservation is on one machine, which not all know.
+            Ok(Reply::Elsewhere) => {}
+            Ok(reply) => return reply,
+            Err(error) => {
+                let is_last = !may_be_asked_of_another(request, &error);
+                failed = Some(failure(&error));
+                if is_last {
+                    break;
+                }
+            }
+        }
+    }
+    failed.unwrap_or_else(|| Reply::Error {
+        message: "the machine of that reservation is not there any more".to_owned(),
+        hint: None,
+    })
+}
+
+/// Whether another machine can do what one has not confirmed: it was never asked, or to do it twice
+/// is to do it once.
+fn may_be_asked_of_another(request: &Request, error: &ClientError) -> bool {
+    matches!(error, ClientError::NoAgent { .. }) || matches!(request, Request::Stop)
+}
+
+fn ask(agents: &RunAgents, member: u16, request: &Request) -> Reply {
+    agents.control(member, request).unwrap_or_else(|error| failure(&error))
+}
+
+fn failure(error: &ClientError) -> Reply {
+    let source = std::error::Error::source(error);
+    let why = source.map_or_else(String::new, |source| format!(": {source}"));
+    Reply::Error { message: format!("{error}{why}"), hint: error.hint() }
+}
+
+pub(super) const HEADERS: &str =
+    "`record start`, then `records export --format pcapng` has packets' headers";
+/// Adds what another part's nodes send over the same lane.
+fn add(sum: &mut LaneStatus, more: &LaneStatus) {
+    sum.offered_bit_per_s = sum.offered_bit_per_s.saturating_add(more.offered_bit_per_s);
+    sum.delivered_bit_per_s = sum.delivered_bit_per_s.saturating_add(more.delivered_bit_per_s);
+    sum.delivered_wire_bit_per_s =
+        sum.delivered_wire_bit_per_s.saturating_add(more.delivered_wire_bit_per_s);
+    sum.queue_packets = sum.queue_packets.saturating_add(more.queue_packets);
+    sum.queue_bytes = sum.queue_bytes.saturating_add(more.queue_bytes);
+    sum.recent_queue_max_packets = sum.recent_queue_max_packets.max(more.recent_queue_max_packets);
+    sum.recent_dropped_packets =
+        sum.recent_dropped_packets.saturating_add(more.recent_dropped_packets);
+    sum.recent_marked_packets =
+        sum.recent_marked_packets.saturating_add(more.recent_marked_packets);
+    sum.recent_lateness_max_ns = sum.recent_lateness_max_ns.max(more.recent_lateness_max_ns);
+    sum.offered_packets = sum.offered_packets.saturating_add(more.offered_packets);
+    sum.delivered_packets = sum.delivered_packets.saturating_add(more.delivered_packets);
+    sum.dropped_packets = sum.dropped_packets.saturating_add(more.dropped_packets);
+    sum.marked_packets = sum.marked_packets.saturating_add(more.marked_packets);
+    sum.lateness_max_ns = sum.lateness_max_ns.max(more.lateness_max_ns);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use windtunnel_control::{NodeLimits, NodeStatus};
+
+    use super::*;
+
+    fn net() -> Answers {
+        let nodes = [("a", 0), ("b", 1), ("c", 1)].map(|(name, member)| (name.to_owned(), member));
+        Answers { name: "net".to_owned(), nodes: nodes.into() }
+    }
+
+    fn error(message: &str, hint: Option<&str>) -> Reply {
+        Reply::Error { message: message.to_owned(), hint: hint.map(str::to_owned) }
+    }
+
+    #[test]
+    fn machines_that_are_silent_are_asked_last_and_those_that_are_gone_never() {
+        use Presence::{Gone, Silent, There};
+        assert_eq!(living(&[Silent, There, Gone, There, Silent]), [1, 3, 0, 4]);
+        assert!(living(&[Gone, Gone]).is_empty());
+    }
+
+    #[test]
+    fn another_machine_is_asked_where_nothing_can_be_done_twice() {
+        let host = || "10.0.0.2:7447".to_owned();
+        let silent = ClientError::NoAgent { host: host(), why: "nothing was received".to_owned() };
+        let source = io::Error::from(io::ErrorKind::TimedOut);
+        let broken = ClientError::Broken { host: host(), source };
+        let seen = [&Request::Stop, &Request::Links]
+            .map(|request| [&silent, &broken].map(|error| may_be_asked_of_another(request, error)));
+        assert_eq!(seen, [[true, true], [true, false]]);
+    }
+
+    fn status(elapsed_ns: u64, pid: i32) -> RunStatus {
+        let node = |name: &str| NodeStatus {
+            node: name.to_owned(),
+            addresses: Vec::new(),
+            init_pid: pid,
+            absent: false,
+            limits: NodeLimits::default(),
+            programs: Vec::new(),
+        };
+        let nodes = ["a", "b", "c"].map(node).into();
+        RunStatus {
+            name: "net".to_owned(),
+            elapsed_ns,
+            nodes,
+            services: Vec::new(),
+            nats: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn each_node_is_shown_as_its_own_part_sees_it() {
+        let whole = net().status([(0, status(5, 10)), (1, status(6, 20))].into_iter());
+        let pids: Vec<i32> = whole.nodes.iter().map(|node| node.init_pid).collect();
+        assert_eq!((pids, whole.elapsed_ns), (vec![10, 20, 20], 5));
+        // Of a machine that is lost, the first part that answers shows the nodes.
+        let rest = net().status([(1, status(6, 20))].into_iter());
+        assert!(rest.nodes.iter().all(|node| node.init_pid == 20));
+        let none = net().status(std::iter::empty());
+        assert_eq!((none.name.as_str(), none.nodes.len()), ("net", 0));
+    }
+
+    #[test]
+    fn traffic_of_all_parts_is_added_and_of_maxima_the_greatest_is_taken() {
+        let lane = |packets: u64, lateness: u64| LaneStatus {
+            latency_ns: 7,
+            offered_packets: packets,
+            offered_bit_per_s: packets * 8,
+            delivered_packets: packets / 2,
+            dropped_packets: 1,
+            recent_queue_max_packets: packets,
+            lateness_max_ns: lateness,
+            ..LaneStatus::default()
+        };
+        let snapshot = |pid, packets, lateness| {
+            Reply::Snapshot(Box::new(Snapshot {
+                status: status(1, pid),
+                sampled_ns: 2,
+                window_ns: 3,
+                links: vec![lane(packets, lateness), lane(u64::MAX / 8, 0)],
+            }))
+        };
+        let replies = vec![(0, snapshot(10, 100, 5)), (1, snapshot(20, 30, 9))];
+        let Reply::Snapshot(whole) = net().snapshot(replies) else { panic!("no snapshot") };
+        let (first, second) = (&whole.links[0], &whole.links[1]);
+        assert_eq!((first.offered_packets, first.offered_bit_per_s), (130, 1040));
+        assert_eq!((first.delivered_packets, first.dropped_packets), (65, 2));
+        assert_eq!((first.recent_queue_max_packets, first.lateness_max_ns), (100, 9));
+        // What is asked of a link is the same everywhere.
+        assert_eq!((first.latency_ns, second.offered_bit_per_s), (7, u64::MAX));
+        assert_eq!(whole.status.nodes[1].init_pid, 20);
+        let failed = net().snapshot(vec![(0, snapshot(1, 1, 1)), (1, error("no", None))]);
+        assert_eq!(failed, error("no", None));
+        assert_eq!(net().snapshot(Vec::new()), error("the run is over", None));
+    }
+}
