@@ -321,10 +321,17 @@ fn an_overload_is_reported_for_the_machine_that_had_it() {
 
 /// Two machines that exchange packets and know each other's clocks as well as that.
 fn with_clocks(bench: &Bench, errors_us: [Option<u64>; 2]) {
+    with_clocks_and(bench, 5, errors_us);
+}
+
+/// The same where so many packets went each way.
+fn with_clocks_and(bench: &Bench, packets: u64, errors_us: [Option<u64>; 2]) {
     for (member, error) in (0..).zip(errors_us) {
         let other = 1 - member;
         bench.leave(member, |results| {
-            let way = json!({"datagrams": 5, "packets": 5, "bytes": 500, "datagrams_before": 0});
+            let way = json!({
+                "datagrams": packets, "packets": packets, "bytes": 100 * packets, "datagrams_before": 0,
+            });
             results["tally"]["peers"] = json!([{
                 "member": other, "sent": way, "received": way, "overtaken": 0, "silences": [],
             }]);
@@ -366,6 +373,16 @@ fn clocks_within_the_bound_are_no_doubt_and_unknown_ones_are() {
         let verdict = bench.gather().unwrap().verdict;
         assert_eq!(verdict.faithful, is_faithful, "{errors:?}: {:?}", verdict.unfaithful);
         assert!(verdict.warnings.is_empty());
+    }
+}
+
+#[test]
+fn machines_between_which_no_packet_goes_need_not_know_each_others_clocks() {
+    for errors in [[Some(300), Some(10_580)], [None, None]] {
+        let bench = Bench::new();
+        with_clocks_and(&bench, 0, errors);
+        let verdict = bench.gather().unwrap().verdict;
+        assert!(verdict.faithful, "{errors:?}: {:?}", verdict.unfaithful);
     }
 }
 

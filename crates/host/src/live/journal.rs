@@ -16,6 +16,8 @@ pub(super) struct Journal {
     recorder: Recorder,
     clock: fn() -> Time,
     origin: Time,
+    /// The machine, where the run is over several.
+    host: Option<String>,
 }
 
 impl Journal {
@@ -25,7 +27,13 @@ impl Journal {
         recorder: Recorder,
         clock: fn() -> Time,
     ) -> Self {
-        Journal { observer, recorder, clock, origin: clock() }
+        Journal { observer, recorder, clock, origin: clock(), host: None }
+    }
+
+    /// The run is over several machines, of which this is one: warnings name it.
+    pub(super) fn of_host(mut self, host: Option<String>) -> Self {
+        self.host = host;
+        self
     }
 
     /// The clock of the run shows zero at `origin`.
@@ -65,6 +73,10 @@ impl Journal {
     }
 
     pub(super) fn warn(&self, message: String) {
+        let message = match &self.host {
+            Some(host) => format!("host {host}: {message}"),
+            None => message,
+        };
         self.log(None, EventKind::Warning { message });
     }
 
@@ -101,6 +113,17 @@ mod tests {
         let event = journal.log(Some(Span::from_nanos(200)), EventKind::Healed);
         assert_eq!((event.at_ns, event.intended_ns), (250, Some(200)));
         assert_eq!(log.events(), std::slice::from_ref(&event));
+    }
+
+    #[test]
+    fn a_warning_of_one_of_several_machines_names_it() {
+        let log = Log::default();
+        let (recorder, _records) = Recorder::to_channel();
+        let journal = Journal::new(Arc::new(log.clone()), recorder, clock);
+        let journal = journal.of_host(Some("two".to_owned()));
+        journal.warn("the disk is slow".to_owned());
+        let message = "host two: the disk is slow".to_owned();
+        assert_eq!(log.events()[0].what, EventKind::Warning { message });
     }
 
     #[test]

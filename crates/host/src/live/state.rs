@@ -147,6 +147,7 @@ impl Live {
         let Setup { plan, base_dir, folder, observer, inits, routes, threads, .. } = setup;
         let membership = setup.membership;
         let here = membership.as_ref().map(|it| it.members.here());
+        let host = membership.as_ref().map(|it| it.members.own_name());
         let supervisor = match &here {
             Some(here) => Supervisor::of_part(&plan, here.clone()),
             None => Supervisor::new(&plan),
@@ -172,7 +173,7 @@ impl Live {
             disciplines: Disciplines::default(),
             cx: Context {
                 nodes: Nodes::new(Arc::clone(&plan), inits, here),
-                journal: Journal::new(observer, recorder, now),
+                journal: Journal::new(observer, recorder, now).of_host(host),
                 punctuality: RefCell::new(Punctuality::new(setup.late_above)),
                 folder,
                 plan,
