@@ -177,8 +177,9 @@ fn the_example_runs_in_an_allocation_of_two_machines_and_leaves_nothing() {
         assert_eq!(fs::read_dir(lab.path().join("tmp")).unwrap().count(), 0, "a key is left");
         lab.assert_nothing_left();
 
-        // A job that is cancelled takes all its agents and nodes with it.
-        let long = "placement: spread\nnodes: {a: {run: sleep 1000}, b: {run: sleep 1000}}\nlinks: [{between: [a, b], latency: 20ms}]\n";
+        // A job that is cancelled ends its run within KillWait: all agents and nodes go, and what
+        // the run has written until then is there.
+        let long = "placement: spread\nnodes: {a: {run: [sh, -c, echo began; exec sleep 1000]}, b: {run: [sh, -c, echo began; exec sleep 1000]}}\nlinks: [{between: [a, b], latency: 20ms}]\n";
         let file = lab.write("long.yaml", long);
         let output = slurm.submit(&lab, &file, &["--parsable", "--output=log-2"]);
         let job = String::from_utf8(output.stdout).unwrap();
@@ -188,6 +189,19 @@ fn the_example_runs_in_an_allocation_of_two_machines_and_leaves_nothing() {
             said.contains("the run begins").then_some(())
         });
         assert!(slurm.command_of(user, "scancel", &[job.trim()]).status().unwrap().success());
+        let results = lab.path().join(format!("windtunnel-{}", job.trim()));
+        let ended = "the results of the cancelled job";
+        until(ended, || {
+            let said = fs::read_to_string(&log).unwrap_or_default();
+            said.contains(&format!("windtunnel-{})", job.trim())).then_some(())
+        });
+        let read = |name: &str| fs::read_to_string(results.join(name)).unwrap_or_default();
+        for node in ["a", "b"] {
+            assert_eq!(read(&format!("nodes/{node}/stdout")), "began\n", "{}", read("run.json"));
+            assert!(!read(&format!("nodes/{node}/exit")).is_empty(), "{}", read("run.json"));
+        }
+        let report: serde_json::Value = serde_json::from_str(&read("run.json")).unwrap();
+        assert_eq!(report["lost"], serde_json::Value::Null, "{report}");
         lab.assert_nothing_left();
     }
 }
