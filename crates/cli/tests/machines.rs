@@ -15,6 +15,8 @@ mod clocks;
 mod ending;
 #[path = "machines/images.rs"]
 mod images;
+#[path = "machines/ipv6.rs"]
+mod ipv6;
 #[path = "machines/keys.rs"]
 mod keys;
 #[path = "machines/late.rs"]

@@ -36,6 +36,11 @@ impl Machines {
         Machines::start_agents(count, &vec![&[][..]; agents])
     }
 
+    /// So many without agents.
+    pub(crate) fn bare(count: usize) -> Option<Machines> {
+        Machines::without_agents(count)
+    }
+
     fn start_agents(count: usize, words: &[&[&str]]) -> Option<Machines> {
         let mut machines = Machines::without_agents(count)?;
         for (at, words) in words.iter().enumerate() {
@@ -78,9 +83,14 @@ impl Machines {
     /// Waits until each agent knows how each other's clock stands.
     #[track_caller]
     pub(crate) fn meet(&self) {
-        let count = self.agents.len();
+        self.meet_at(&address(0), self.agents.len());
+    }
+
+    /// The same of so many, of which one is there.
+    #[track_caller]
+    pub(crate) fn meet_at(&self, one: &str, count: usize) {
         until("that all agents know each other", || {
-            let hosts = self.ask(0, &["hosts", &address(0), "--key", "../key", "--json"]);
+            let hosts = self.ask(0, &["hosts", one, "--key", "../key", "--json"]);
             let hosts: serde_json::Value = serde_json::from_slice(&hosts.stdout).ok()?;
             let hosts = hosts["hosts"].as_array()?.clone();
             let knows_all = |host: &serde_json::Value| {
@@ -113,7 +123,7 @@ impl Machines {
         if !words.contains(&"--key") {
             all.extend(["--key", "../key"]);
         }
-        if at > 0 {
+        if at > 0 && !words.contains(&"--join") {
             all.extend(["--join", &first]);
         }
         Agent::start(
