@@ -13,6 +13,8 @@
 mod clocks;
 #[path = "machines/ending.rs"]
 mod ending;
+#[path = "machines/fitness.rs"]
+mod fitness;
 #[path = "machines/images.rs"]
 mod images;
 #[path = "machines/ipv6.rs"]

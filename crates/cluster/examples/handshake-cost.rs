@@ -51,6 +51,7 @@ fn agent() -> Result<(), Box<dyn Error>> {
         key: ClusterKey::generate()?.0,
         worker: None,
         look: None,
+        trial: None,
         limits: Default::default(),
         folder,
         host_timeout: Default::default(),

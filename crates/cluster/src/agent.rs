@@ -16,6 +16,7 @@ mod measure;
 mod refusals;
 mod runs;
 mod seek;
+mod trial;
 pub(crate) mod watch;
 mod worker;
 
@@ -42,6 +43,7 @@ pub use worker::Worker;
 use crate::carrier::{Carrier, canonical};
 use crate::hello::Hello;
 use crate::key::ClusterKey;
+use crate::protocol::Unfit;
 use crate::protocol::run::RunSetup;
 use crate::{machine, tls};
 
@@ -73,6 +75,9 @@ pub struct Agent {
     pub worker: Option<Worker>,
     /// Finds out what nodes of a member need and this machine does not have.
     pub look: Option<fn(&RunSetup, u16) -> Vec<String>>,
+    /// A run of one machine, of which a part is made and removed at the start: so others know
+    /// whether this one can. `None`: that is not tried.
+    pub trial: Option<RunSetup>,
     /// What runs may use.
     pub limits: Limits,
     /// Where parts of runs have their folders until their results are fetched. Those that are
@@ -206,6 +211,8 @@ pub enum AgentNotice {
         /// They are gone; or why they could not be removed.
         removed: Result<(), String>,
     },
+    /// This machine can do no part of a run.
+    Unfit(Unfit),
     /// It is to end: its runs are ended, and their results can be fetched for so long.
     Lingers(Span),
     /// It ends.
@@ -267,7 +274,9 @@ impl Agent {
         let own = has_runs.then(|| PartsFolder::open(&self.folder)).transpose();
         let _own =
             own.map_err(|source| AgentError::Folder { path: self.folder.clone(), source })?;
-        tokio::task::spawn_local(carrier.clone().accept());
+        let mut life = Life::new(&self, (listen, advertise), carrier.clone(), events.clone());
+        life.try_out(self.trial.as_ref(), &mut notify).await;
+        tokio::task::spawn_local(carrier.accept());
         notify(AgentNotice::Listening { listen, advertise });
         for (name, why) in found.unknown.iter().cloned() {
             notify(AgentNotice::NotFound { name, why });
@@ -276,7 +285,6 @@ impl Agent {
         if self.until_stdin_closes {
             end::watch_stdin(events.clone());
         }
-        let mut life = Life::new(&self, (listen, advertise), carrier, events);
         let ended = life.run(received, end(), &mut notify).await;
         notify(AgentNotice::Ends);
         endpoint.close(0_u32.into(), b"the agent ends");
@@ -425,6 +433,7 @@ mod tests {
                 key: ClusterKey::generate().unwrap().0,
                 worker: None,
                 look: None,
+                trial: None,
                 limits: Limits::default(),
                 folder: PathBuf::new(),
                 host_timeout: Span::from_secs(5),

@@ -195,8 +195,21 @@ pub struct Card {
     /// run, not whole, or sent twice.
     #[serde(default)]
     pub refused_datagrams: u64,
+    /// Why the machine can do no part of a run, if the agent found at its start that it cannot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfit: Option<Unfit>,
     /// How the other agents look from here.
     pub peers: Vec<Peer>,
+}
+
+/// Why a machine can do no part of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unfit {
+    /// What went wrong where one was tried.
+    pub why: String,
+    /// What its owner can do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }
 
 /// What runs have of a machine.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use windtunnel_cluster::protocol::{Answer, Ask, Card, Hosts, Silent};
 use windtunnel_cluster::{Client, ClientError, ClusterKey};
+use windtunnel_model::Span;
 
 use crate::choosing::{all_names, called, choose, listening, unknown};
 use crate::error::{Kind, LeadError};
@@ -24,6 +25,9 @@ pub struct Machines {
     /// Windtunnel on machines where an agent is started, as a shell there reads it: `windtunnel`,
     /// or for `slurm` the path of this program, unless it is named here.
     pub remote_windtunnel: Option<Words>,
+    /// How far the real-time clocks of all machines are apart at the most, as the user knows, for
+    /// agents that are started.
+    pub clock_offsets: Option<Span>,
 }
 
 /// Machines that were found.
@@ -45,7 +49,8 @@ impl Machines {
     pub fn find(&self, key: &ClusterKey, progress: &Arc<dyn Progress>) -> Result<Found, LeadError> {
         let mut reached = Reached::new(&self.hosts, key)?;
         let remote = self.remote_windtunnel.as_ref();
-        let starter = Starter { ssh: &self.ssh, remote, key, progress };
+        let clock_offsets = self.clock_offsets;
+        let starter = Starter { ssh: &self.ssh, remote, clock_offsets, key, progress };
         let wants_slurm = self.hosts.iter().any(|name| name == SLURM);
         let (missing, is_known) = reached.missing()?;
         let mut started = Started::default();
@@ -66,8 +71,45 @@ impl Machines {
         let cards = hosts.hosts.into_iter().enumerate();
         let cards: Vec<Card> =
             cards.filter(|(at, _)| chosen.contains(at)).map(|(_, card)| card).collect();
+        ensure_fit(&cards)?;
+        if self.clock_offsets.is_some()
+            && let Some(text) = with_own_offsets(&cards, &started)
+        {
+            progress.warn(&text);
+        }
         Ok(Found { cards, silent, started })
     }
+}
+
+/// Which agents were not started with what the user knows of clocks, in words.
+fn with_own_offsets(cards: &[Card], started: &Started) -> Option<String> {
+    let is_started = |card: &&Card| started.agents.iter().any(|it| it.card.agent == card.agent);
+    let others = cards.iter().filter(|card| !is_started(card));
+    let names: Vec<&str> = others.map(|card| card.host.as_str()).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "--clock-offsets is for agents that this command starts: those on {} run already, and \
+             have what they were started with",
+            names.join(", ")
+        )
+    })
+}
+
+/// Each machine can have nodes.
+fn ensure_fit(cards: &[Card]) -> Result<(), LeadError> {
+    let unfit = || cards.iter().filter_map(|card| Some((card, card.unfit.as_ref()?)));
+    let each =
+        unfit().map(|(card, unfit)| format!("host {} can have no nodes: {}", card.host, unfit.why));
+    let text = each.collect::<Vec<_>>().join("; ");
+    if text.is_empty() {
+        return Ok(());
+    }
+    let leave = "leave it out of --hosts, or mend it and start its agent again";
+    let hint = match unfit().find_map(|(_, unfit)| unfit.hint.as_ref()) {
+        Some(hint) => format!("{hint}; {leave}"),
+        None => leave.to_owned(),
+    };
+    Err(LeadError::new(Kind::Machine, text).with_hint(hint))
 }
 
 /// Agents that answer.

@@ -23,6 +23,7 @@ pub fn card(name: &str, last: u8) -> Card {
         cpu_millis_max: None,
         reserved: Default::default(),
         refused_datagrams: 0,
+        unfit: None,
         peers: Vec::new(),
     }
 }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use windtunnel_cluster::protocol::Card;
 use windtunnel_cluster::{Client, ClientError, ClusterKey};
+use windtunnel_model::Span;
 
 use crate::error::{Kind, LeadError};
 use crate::machines::{Missing, agent_of};
@@ -48,6 +49,7 @@ pub enum By {
 pub(crate) struct Starter<'a> {
     pub(crate) ssh: &'a Words,
     pub(crate) remote: Option<&'a Words>,
+    pub(crate) clock_offsets: Option<Span>,
     pub(crate) key: &'a ClusterKey,
     pub(crate) progress: &'a Arc<dyn Progress>,
 }
@@ -79,6 +81,12 @@ impl Started {
     }
 }
 
+/// Words for an agent's command line, of what the user knows of the machines' clocks.
+fn words_of_offsets(clock_offsets: Option<Span>) -> Vec<String> {
+    let words = |span: Span| ["--clock-offsets".to_owned(), format!("{}ns", span.as_nanos())];
+    clock_offsets.into_iter().flat_map(words).collect()
+}
+
 impl StartedAgent {
     /// Where others reach it.
     #[must_use]
@@ -92,10 +100,10 @@ impl Starter<'_> {
     pub(crate) fn start(&self, missing: &[Missing], slurm: bool) -> Result<Started, LeadError> {
         let mut plans = Vec::new();
         for machine in missing {
-            plans.push(ssh::plan(self.ssh, self.remote, machine)?);
+            plans.push(ssh::plan(self.ssh, self.remote, self.clock_offsets, machine)?);
         }
         if slurm {
-            plans.push(slurm::plan(self.remote)?);
+            plans.push(slurm::plan(self.remote, self.clock_offsets)?);
         }
         let (sessions, opened) = Sessions::open(&plans, self.key, self.progress);
         let mut agents = Vec::new();

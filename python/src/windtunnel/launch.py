@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         hosts: Union[str, Sequence[str]]
         ssh: str
         remote_windtunnel: str
+        clock_offsets: str
         key: PathLike
         attempts: int
         wait_quiet: str

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use clap::builder::NonEmptyStringValueParser;
 use windtunnel_cluster::ClusterKey;
 use windtunnel_lead::{Found, KeySource, Progress, Words};
+use windtunnel_model::Span;
 
 use super::Key;
 use crate::exit::Exit;
@@ -33,6 +34,10 @@ pub(crate) struct Machines {
     /// [default: windtunnel; for `slurm` the path of this program]
     #[arg(long, value_name = "COMMAND", env = "WINDTUNNEL_REMOTE_WINDTUNNEL")]
     remote_windtunnel: Option<Words>,
+    /// With --hosts, for agents that are started: how far the real-time clocks of all machines are
+    /// apart at the most, if that is known from elsewhere (PTP, GPS)
+    #[arg(long, value_name = "TIME", env = "WINDTUNNEL_CLOCK_OFFSETS")]
+    clock_offsets: Option<Span>,
     #[command(flatten)]
     key: Key,
 }
@@ -73,6 +78,7 @@ impl Machines {
             hosts: self.hosts.clone(),
             ssh: self.ssh.clone(),
             remote_windtunnel: self.remote_windtunnel.clone(),
+            clock_offsets: self.clock_offsets,
         };
         Ok(machines.find(key, progress)?)
     }

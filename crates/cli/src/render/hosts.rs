@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 
-use windtunnel_cluster::protocol::{Card, Hosts};
+use windtunnel_cluster::protocol::{Card, Hosts, PeerClock, Unfit};
+use windtunnel_control::part::ClockSource;
 
 use super::quantity;
 use super::table::{Align, Table};
@@ -38,6 +39,7 @@ fn machines(hosts: &Hosts) -> Table {
         ("runs", Align::Right),
         ("nodes", Align::Right),
         ("clock", Align::Left),
+        ("by", Align::Left),
         ("labels", Align::Left),
     ]);
     let asked = hosts.hosts.get(hosts.asked);
@@ -52,10 +54,15 @@ fn machines(hosts: &Hosts) -> Table {
             host.uplink.map_or_else(String::new, |rate| quantity::rate(rate.bits_per_second())),
             host.reserved.runs.to_string(),
             match host.nodes_max {
+                _ if host.unfit.is_some() => "none".to_owned(),
                 Some(most) => format!("{} of {most}", host.reserved.nodes),
                 None => host.reserved.nodes.to_string(),
             },
             asked.map_or_else(String::new, |asked| clock(asked, host)),
+            asked
+                .and_then(|asked| clock_of(asked, host))
+                .map_or("", |clock| source(clock.by))
+                .to_owned(),
             host.labels.iter().cloned().collect::<Vec<_>>().join(","),
         ]);
     }
@@ -68,14 +75,26 @@ fn clock(asked: &Card, host: &Card) -> String {
     if asked.agent == host.agent {
         return "asked".to_owned();
     }
-    let peer = asked.peers.iter().find(|peer| peer.agent == host.agent);
-    match peer.and_then(|peer| peer.clock) {
+    match clock_of(asked, host) {
         None => "?".to_owned(),
         Some(clock) => {
             let sign = if clock.offset_ns < 0 { '-' } else { '+' };
             let offset = quantity::nanos(clock.offset_ns.unsigned_abs());
             format!("{sign}{offset}, to {}", quantity::nanos(clock.error_ns))
         }
+    }
+}
+
+fn clock_of(asked: &Card, host: &Card) -> Option<PeerClock> {
+    asked.peers.iter().find(|peer| peer.agent == host.agent)?.clock
+}
+
+/// By what a clock is known, as `run.json` calls it.
+fn source(by: ClockSource) -> &'static str {
+    match by {
+        ClockSource::Exchanges => "exchanges",
+        ClockSource::Synchronised => "synchronised",
+        ClockSource::Stated => "stated",
     }
 }
 
@@ -96,6 +115,16 @@ fn matrix(hosts: &Hosts, cell: impl Fn(&Card, &Card) -> String) -> String {
 fn throughput(hosts: &Hosts, from: SocketAddr, to: SocketAddr) -> Option<u64> {
     let measured = hosts.throughput.iter().find(|one| (one.from, one.to) == (from, to))?;
     measured.bit_per_s
+}
+
+/// Machines that can have no nodes, with the reasons.
+pub(crate) fn unfit(hosts: &Hosts) -> Vec<String> {
+    let some = hosts.hosts.iter().filter_map(|host| Some((host, host.unfit.as_ref()?)));
+    let text = |(host, unfit): (&Card, &Unfit)| {
+        let hint = unfit.hint.as_ref().map_or_else(String::new, |hint| format!("\nhint: {hint}"));
+        format!("warning: {} can have no nodes: {}{hint}", host.host, unfit.why)
+    };
+    some.map(text).collect()
 }
 
 /// Machines at which something knocks that is of no run there.
@@ -128,7 +157,9 @@ mod tests {
         knows(&mut cards, 0, 1, 80_000);
         knows(&mut cards, 1, 0, 80_000);
         let clocks = cards[0].peers.iter_mut().filter_map(|peer| peer.clock.as_mut());
-        clocks.for_each(|clock| clock.offset_ns = -1_500_000);
+        clocks.for_each(|clock| {
+            (clock.offset_ns, clock.by) = (-1_500_000, ClockSource::Synchronised);
+        });
         cards.iter_mut().for_each(|card| (card.reserved.runs, card.reserved.nodes) = (1, 3));
         cards[1].nodes_max = Some(10);
         let [a, b] = cards;
@@ -136,9 +167,9 @@ mod tests {
             vec![Throughput { from: a.address, to: b.address, bit_per_s: Some(940_000_000) }];
         let hosts = Hosts { asked: 0, hosts: vec![a, b], silent: Vec::new(), throughput };
         let expected = "\
-host  address        cpus  load  memory  free  uplink  runs    nodes  clock            labels
-a     10.0.0.0:7447     8  1.05    16GB  12GB             1        3  asked            ssd
-b     10.0.0.1:7447     8  1.05    16GB  12GB             1  3 of 10  -1.5ms, to 40us  ssd
+host  address        cpus  load  memory  free  uplink  runs    nodes  clock            by            labels
+a     10.0.0.0:7447     8  1.05    16GB  12GB             1        3  asked                          ssd
+b     10.0.0.1:7447     8  1.05    16GB  12GB             1  3 of 10  -1.5ms, to 40us  synchronised  ssd
 
 round trips, from the row to the column
       a     b
@@ -151,6 +182,21 @@ a  -  940mbit
 b  ?        -
 ";
         assert_eq!(text(&hosts), expected);
+    }
+
+    #[test]
+    fn machines_that_can_have_no_nodes_are_marked_and_named_with_the_reason() {
+        let mut cards = [card("a", 0), card("b", 1)];
+        let why = "cannot make a user namespace".to_owned();
+        cards[1].unfit = Some(Unfit { why, hint: Some("allow it".to_owned()) });
+        let hosts =
+            Hosts { asked: 0, hosts: cards.into(), silent: Vec::new(), throughput: Vec::new() };
+        let lines: Vec<String> = machines(&hosts).lines();
+        assert!(!lines[1].contains("none") && lines[2].contains("none"), "{lines:?}");
+        assert_eq!(
+            unfit(&hosts),
+            ["warning: b can have no nodes: cannot make a user namespace\nhint: allow it"]
+        );
     }
 
     #[test]

@@ -4,11 +4,13 @@ mod audit;
 mod look;
 mod place;
 mod record;
+mod trial;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::builder::FalseyValueParser;
+use windtunnel_cluster::protocol::Unfit;
 use windtunnel_cluster::protocol::run::text_of;
 use windtunnel_cluster::{ANNOUNCED, Agent, AgentError, AgentNotice, Limits, Worker, machine};
 use windtunnel_host::AgentGroup;
@@ -125,6 +127,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         key,
         worker: Some(worker(&arguments.key, group.as_ref())?),
         look: Some(look::look),
+        trial: Some(trial::run()),
         limits: Limits {
             nodes: arguments.max_nodes,
             cpu_millis: arguments.max_cpu,
@@ -192,6 +195,12 @@ fn text(notice: &AgentNotice) -> String {
         AgentNotice::Expired { run, name, removed } => expired(*run, name, removed),
         AgentNotice::Lingers(time) => {
             format!("agent: ends its runs, whose results can be fetched for {time}")
+        }
+        AgentNotice::Unfit(Unfit { why, hint }) => {
+            let hint = hint.as_ref().map_or_else(String::new, |hint| format!("\nhint: {hint}"));
+            format!(
+                "warning: this machine can have no nodes, so it takes part in no run: {why}{hint}"
+            )
         }
         AgentNotice::Ends => "agent: ends".to_owned(),
         _ => format!("agent: {notice:?}"),

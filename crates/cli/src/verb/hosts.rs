@@ -40,6 +40,8 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     for warning in hosts::refused(&hosts) {
         output::talk(&warning);
     }
-    let code = if hosts.silent.is_empty() { Exit::Fine } else { Exit::Check };
+    let unfit = hosts::unfit(&hosts);
+    unfit.iter().for_each(|warning| output::talk(warning));
+    let code = if hosts.silent.is_empty() && unfit.is_empty() { Exit::Fine } else { Exit::Check };
     Ok(code.code())
 }

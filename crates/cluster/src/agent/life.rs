@@ -74,6 +74,7 @@ impl Life {
             cpu_millis_max: agent.limits.cpu_millis,
             reserved: Reserved::default(),
             refused_datagrams: 0,
+            unfit: None,
             peers: Vec::new(),
         };
         let runs = Runs::new(id, (listen, advertise), agent, carrier.clone(), events.clone());
@@ -91,6 +92,19 @@ impl Life {
             refused_by: BTreeMap::new(),
             linger: agent.linger,
             look: agent.look,
+        }
+    }
+
+    /// Finds out whether this machine can do a part of `trial`, a run of it alone.
+    pub(super) async fn try_out(
+        &mut self,
+        trial: Option<&RunSetup>,
+        notify: &mut impl FnMut(AgentNotice),
+    ) {
+        let Some(trial) = trial else { return };
+        self.card.unfit = self.runs.attempt(trial).await;
+        if let Some(unfit) = self.card.unfit.clone() {
+            notify(AgentNotice::Unfit(unfit));
         }
     }
 

@@ -24,6 +24,8 @@ use crate::carrier::{Carrier, CarrierEvent};
 use crate::part_ports;
 use crate::protocol::run::{RunCard, Word, text_of};
 use crate::protocol::{AMOUNT_MAX, Answer, Reserved};
+#[cfg(test)]
+pub(super) use begin::part_setup;
 use expiry::Expiry;
 use run::Run;
 

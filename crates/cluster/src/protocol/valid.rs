@@ -11,7 +11,7 @@ use windtunnel_model::{Plan, name};
 
 use super::exec::{FromCommand, ToCommand};
 use super::run::{Order, RunCard, RunSetup, Word};
-use super::{Answer, Ask, Card, Hosts, Peer, Reserved, Silent};
+use super::{Answer, Ask, Card, Hosts, Peer, Reserved, Silent, Unfit};
 use crate::fetch::is_plain;
 
 impl Validate for Ask {
@@ -94,6 +94,10 @@ impl Validate for Card {
             format!("`{}` has more than any machine", self.host)
         })?;
         self.reserved.validate()?;
+        if let Some(Unfit { why, hint }) = &self.unfit {
+            let texts = [Some(why), hint.as_ref()].into_iter().flatten();
+            texts.into_iter().try_for_each(|text| ensure_short("a reason", text))?;
+        }
         ensure(self.peers.len() <= AGENTS_MAX, || format!("{} agents", self.peers.len()))?;
         self.peers.iter().try_for_each(Peer::validate)
     }

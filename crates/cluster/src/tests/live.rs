@@ -47,6 +47,7 @@ impl Live {
             key: key.clone(),
             worker: None,
             look: None,
+            trial: None,
             limits: Default::default(),
             folder: Default::default(),
             host_timeout: Span::from_secs(5),

@@ -1,13 +1,19 @@
 //! Tests of the machines of a run, as they are led.
 
+use windtunnel_cluster::protocol::Unfit;
+
 use super::*;
 use crate::error::text;
 use crate::starting::{By, StartedAgent};
 use crate::tests::{Recorder, agent, key, numbered, unused};
 
 fn find(hosts: &[String], ssh: &str, key: &ClusterKey) -> Result<Found, LeadError> {
-    let machines =
-        Machines { hosts: hosts.to_vec(), ssh: ssh.parse().unwrap(), remote_windtunnel: None };
+    let machines = Machines {
+        hosts: hosts.to_vec(),
+        ssh: ssh.parse().unwrap(),
+        remote_windtunnel: None,
+        clock_offsets: None,
+    };
     let progress: Arc<dyn Progress> = Recorder::new();
     machines.find(key, &progress)
 }
@@ -30,6 +36,45 @@ fn a_named_agent_is_asked_for_the_others_and_each_machine_is_found_once() {
     assert_eq!((names(&found), found.started.agents().len()), (vec!["a", "c"], 0));
     let found = find(&named(&["all"]), "false", &key).unwrap();
     assert_eq!(names(&found), ["a", "b", "c"]);
+}
+
+#[test]
+fn machines_that_can_have_no_nodes_are_refused_with_their_names_reasons_and_a_hint() {
+    let key = key();
+    let mut cards = vec![numbered("a", 1), numbered("b", 2), numbered("c", 3)];
+    let unfit = |why: &str, hint: Option<&str>| {
+        Some(Unfit { why: why.to_owned(), hint: hint.map(str::to_owned) })
+    };
+    cards[1].unfit = unfit("no namespaces", None);
+    cards[2].unfit = unfit("no devices", Some("load veth"));
+    let agent = agent(&key, cards);
+    let address = agent.address().to_string();
+    let error = find(&["all".to_owned(), address.clone()], "false", &key).err().unwrap();
+    assert_eq!(
+        text(&error),
+        "error: host b can have no nodes: no namespaces; host c can have no nodes: no devices\n\
+         hint: load veth; leave it out of --hosts, or mend it and start its agent again"
+    );
+    let found = find(&[address, "a".to_owned()], "false", &key).unwrap();
+    assert_eq!(names(&found), ["a"]);
+}
+
+#[test]
+fn what_is_known_of_clocks_does_not_reach_agents_that_run_already() {
+    let key = key();
+    let agent = agent(&key, vec![numbered("a", 1), numbered("b", 2)]);
+    let hosts = vec![agent.address().to_string(), "b".to_owned()];
+    let clock_offsets = Some(Span::from_micros(50));
+    let ssh = "false".parse().unwrap();
+    let machines = Machines { hosts, ssh, remote_windtunnel: None, clock_offsets };
+    let recorder = Recorder::new();
+    let progress: Arc<dyn Progress> = Arc::<Recorder>::clone(&recorder);
+    machines.find(&key, &progress).unwrap();
+    assert_eq!(
+        recorder.take(),
+        ["--clock-offsets is for agents that this command starts: those on a, b run already, and \
+          have what they were started with"]
+    );
 }
 
 #[test]

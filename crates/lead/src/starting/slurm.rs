@@ -1,9 +1,11 @@
 //! Agents on the machines of a Slurm allocation: one step with a task on each. The allocation is
 //! the user's; windtunnel asks for none.
 
-use super::Words;
+use windtunnel_model::Span;
+
 use super::lines::LINE_BYTES_MAX;
 use super::session::{Plan, Why};
+use super::{Words, words_of_offsets};
 use crate::error::{Kind, LeadError};
 
 /// What an agent's machine is called until it says so itself.
@@ -11,13 +13,15 @@ pub(super) const JOB: &str = "a machine of the allocation";
 
 /// How the agents of the allocation are started that this process is in: srun(1), with the
 /// variables of sbatch(1) and salloc(1).
-pub(super) fn plan(remote: Option<&Words>) -> Result<Plan, LeadError> {
+pub(super) fn plan(remote: Option<&Words>, clock_offsets: Option<Span>) -> Result<Plan, LeadError> {
     let nodes = nodes(|name| std::env::var(name).ok())?;
     let program = match remote {
         Some(words) => words.words.clone(),
         None => vec![own_path()?],
     };
-    Ok(Plan { what: "srun".to_owned(), words: words(nodes, program), agents: nodes })
+    let mut words = words(nodes, program);
+    words.extend(words_of_offsets(clock_offsets));
+    Ok(Plan { what: "srun".to_owned(), words, agents: nodes })
 }
 
 /// Why there are no agents.

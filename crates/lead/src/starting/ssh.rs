@@ -4,10 +4,11 @@ use std::net::{IpAddr, SocketAddr};
 
 use windtunnel_cluster::PORT;
 use windtunnel_cluster::client::bare;
+use windtunnel_model::Span;
 
-use super::Words;
 use super::lines::LINE_BYTES_MAX;
 use super::session::{Plan, Why};
+use super::{Words, words_of_offsets};
 use crate::error::{Kind, LeadError};
 use crate::machines::Missing;
 
@@ -18,6 +19,7 @@ use crate::machines::Missing;
 pub(super) fn plan(
     ssh: &Words,
     remote: Option<&Words>,
+    clock_offsets: Option<Span>,
     machine: &Missing,
 ) -> Result<Plan, LeadError> {
     let (host, listen) = place(&machine.name);
@@ -25,8 +27,12 @@ pub(super) fn plan(
         return Err(LeadError::new(Kind::Usage, format!("`{}` is not a machine", machine.name)));
     }
     let remote = remote.map_or("windtunnel", |words| words.text.as_str());
-    let command =
+    let mut command =
         format!("{remote} agent --key - --until-stdin-closes --advertise ssh --listen {listen}");
+    for word in words_of_offsets(clock_offsets) {
+        command.push(' ');
+        command.push_str(&word);
+    }
     let mut words = ssh.words.clone();
     // Without a terminal, and without questions: there is no user to answer them.
     words.extend(["-T", "-o", "BatchMode=yes"].map(str::to_owned));
@@ -174,7 +180,8 @@ mod tests {
 
     #[test]
     fn the_command_line_has_no_key_and_asks_nothing() {
-        let plan = plan(&words("ssh -p 2222"), Some(&words("~/bin/wt")), &machine("b")).unwrap();
+        let plan =
+            plan(&words("ssh -p 2222"), Some(&words("~/bin/wt")), None, &machine("b")).unwrap();
         let expected = [
             "ssh",
             "-p",
@@ -186,7 +193,15 @@ mod tests {
             "~/bin/wt agent --key - --until-stdin-closes --advertise ssh --listen [::]:7447",
         ];
         assert_eq!(plan.words, expected);
-        assert!(super::plan(&words("ssh"), None, &machine("-oProxyCommand=x:1")).is_err());
+        assert!(super::plan(&words("ssh"), None, None, &machine("-oProxyCommand=x:1")).is_err());
+    }
+
+    #[test]
+    fn what_is_known_of_clocks_is_given_to_the_agent() {
+        let known = Some(Span::from_micros(50));
+        let plan = plan(&words("ssh"), None, known, &machine("b")).unwrap();
+        let command = plan.words.last().unwrap();
+        assert!(command.ends_with(" --listen [::]:7447 --clock-offsets 50000ns"), "{command}");
     }
 
     /// What is said if ssh has ended so.
@@ -293,7 +308,7 @@ mod tests {
 
     #[test]
     fn a_user_and_a_port_are_given_to_ssh_and_to_the_agent() {
-        let plan = plan(&words("ssh"), None, &machine("ann@b:80")).unwrap();
+        let plan = plan(&words("ssh"), None, None, &machine("ann@b:80")).unwrap();
         assert_eq!(plan.words[4], "ann@b");
         let command =
             "windtunnel agent --key - --until-stdin-closes --advertise ssh --listen [::]:80";

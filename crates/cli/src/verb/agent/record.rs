@@ -55,6 +55,9 @@ fn record(notice: &AgentNotice) -> Value {
             "name": name,
             "removed": removed.is_ok(),
         }),
+        AgentNotice::Unfit(unfit) => {
+            json!({"event": "unfit", "text": text, "why": unfit.why, "hint": unfit.hint})
+        }
         AgentNotice::Ends => json!({"event": "ends", "text": text}),
         _ => json!({"event": "other", "text": text}),
     }

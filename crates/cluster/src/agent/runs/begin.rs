@@ -12,11 +12,11 @@ use windtunnel_model::NodeId;
 
 use super::super::leavers::Leavers;
 use super::super::losses::Losses;
-use super::super::{now, watch};
+use super::super::{now, trial, watch};
 use super::run::Run;
 use super::{Runs, SETUP_PATIENCE, said};
-use crate::protocol::Answer;
 use crate::protocol::run::{RunSetup, text_of};
+use crate::protocol::{Answer, Unfit};
 use crate::stream_limit::CountedStream;
 
 impl Runs {
@@ -100,7 +100,8 @@ impl Runs {
             format!("cannot start {}: {error}", worker.program.display())
         })?;
         // If it has ended already, an event says so soon.
-        let _ = part.send(ToPart::Setup(Box::new(self.part_setup(&setup, member, &folder))));
+        let _ =
+            part.send(ToPart::Setup(Box::new(part_setup(&setup, member, &folder, self.place()))));
         let others = setup.members.iter().enumerate();
         let speakers = others.filter(|(other, _)| *other != usize::from(member)).filter_map(
             |(other, spec)| {
@@ -130,21 +131,39 @@ impl Runs {
         Ok(())
     }
 
-    fn part_setup(&self, setup: &RunSetup, member: u16, folder: &Path) -> PartSetup {
-        PartSetup {
-            run: setup.run,
-            plan: setup.plan.clone(),
-            plan_hash: setup.plan_hash.clone(),
-            member,
-            members: setup.members.iter().map(|member| member.host.clone()).collect(),
-            placement: setup.placement.clone(),
-            key: setup.key.clone(),
-            folder: folder.to_owned(),
-            base_dir: setup.base_dir.clone(),
-            bind: bindable(self.address.ip()),
-            ports: self.ports,
-            shared: setup.shared,
-        }
+    /// Where packets of other machines come to: an address, and the first and the last port.
+    fn place(&self) -> (IpAddr, (u16, u16)) {
+        (bindable(self.address.ip()), self.ports)
+    }
+
+    /// Whether this machine can do a part of `setup`, a run of it alone; otherwise why not.
+    pub(in crate::agent) async fn attempt(&self, setup: &RunSetup) -> Option<Unfit> {
+        let worker = self.worker.as_ref()?;
+        let folder = self.folder.join(text_of(setup.run));
+        trial::attempt(worker, part_setup(setup, 0, &folder, self.place())).await
+    }
+}
+
+/// All that a member's part is made of.
+pub(in crate::agent) fn part_setup(
+    setup: &RunSetup,
+    member: u16,
+    folder: &Path,
+    (bind, ports): (IpAddr, (u16, u16)),
+) -> PartSetup {
+    PartSetup {
+        run: setup.run,
+        plan: setup.plan.clone(),
+        plan_hash: setup.plan_hash.clone(),
+        member,
+        members: setup.members.iter().map(|member| member.host.clone()).collect(),
+        placement: setup.placement.clone(),
+        key: setup.key.clone(),
+        folder: folder.to_owned(),
+        base_dir: setup.base_dir.clone(),
+        bind,
+        ports,
+        shared: setup.shared,
     }
 }
 

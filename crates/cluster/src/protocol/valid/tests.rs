@@ -124,6 +124,13 @@ fn amounts_of_a_machine_are_taken_up_to_an_exabyte_and_not_beyond() {
 }
 
 #[test]
+fn a_reason_for_which_a_machine_has_no_nodes_is_short() {
+    let unfit = |why: &str| json!({"why": why, "hint": why});
+    assert_eq!(card_with("/unfit", unfit("no namespaces")), "");
+    assert_ne!(card_with("/unfit", unfit(&"x".repeat(1 << 20))), "");
+}
+
+#[test]
 fn numbers_of_agents_are_up_to_sixteen_hexadecimal_digits() {
     for agent in ["0", "ffffffffffffffff", "0123456789ABCDEF"] {
         assert_eq!(card_with("/agent", json!(agent)), "", "{agent}");

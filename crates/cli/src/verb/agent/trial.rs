@@ -1,0 +1,48 @@
+//! The run that an agent tries at its start, to find out whether its machine can have nodes.
+
+use std::path::PathBuf;
+
+use windtunnel_cluster::protocol::Reserved;
+use windtunnel_cluster::protocol::run::{Member, RunSetup};
+use windtunnel_host::Options;
+use windtunnel_scenario::{Instead, Source};
+
+/// Two nodes and a link between them: namespaces, devices, addresses and packets of both families.
+pub(super) fn run() -> RunSetup {
+    let source = Source { name: "trial", text: FILE, default_name: "trial", base_dir: "/" };
+    let instead = Instead { several_machines: true, ..Instead::default() };
+    let plan = windtunnel_scenario::load_instead(&source, &|_| Err(String::new()), instead)
+        .expect("the file has no mistake")
+        .plan;
+    let root = PathBuf::from("/");
+    let member = Member {
+        agent: "0".to_owned(),
+        host: "trial".to_owned(),
+        address: ([127, 0, 0, 1], 0).into(),
+        has: Reserved::default(),
+    };
+    RunSetup {
+        run: 0,
+        placement: vec![0; plan.nodes.len()],
+        plan,
+        plan_hash: "0".repeat(64),
+        members: vec![member],
+        key: None,
+        base_dir: root.clone(),
+        shared: Options::new(root.clone(), root).shared(),
+        by: String::new(),
+    }
+}
+
+const FILE: &[u8] = b"nodes: {a: {}, b: {}}\nlinks: [{between: [a, b], latency: 1ms}]\n";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_run_that_is_tried_has_two_nodes_on_one_machine() {
+        let run = run();
+        assert_eq!((run.plan.nodes.len(), run.members.len(), run.placement), (2, 1, vec![0, 0]));
+    }
+}
