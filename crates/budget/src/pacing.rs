@@ -1,7 +1,7 @@
 //! When the bytes of programs that share a budget may move, first come, first served, from 1 B/s to
 //! 100 GB/s.
 //!
-//! Idle time is lent up to [`CREDIT_NS`]. The preload library compiles these files into itself, so
+//! Idle time is lent up to [`CREDIT_NS`], and up to [`BUFFER_NS`] where calls wait. The preload library compiles these files into itself, so
 //! they use `core` only, and each other by `super`.
 //!
 //! | module | content |
@@ -26,6 +26,6 @@ pub mod budget;
 pub mod controller;
 pub mod region;
 
-pub use budget::{Budget, CREDIT_NS};
+pub use budget::{BUFFER_NS, Budget, CREDIT_NS};
 pub use controller::{Controller, piece, rescaled};
 pub use region::{Direction, Escape, Hold, Per, Region};

@@ -1,7 +1,7 @@
 //! Laws of budgets, in virtual time.
 
 use proptest::prelude::*;
-use windtunnel_budget::pacing::{Budget, CREDIT_NS, Controller, piece};
+use windtunnel_budget::pacing::{BUFFER_NS, Budget, CREDIT_NS, Controller, piece};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -60,6 +60,33 @@ proptest! {
         let _ = starts(&budget, rate_bytes * 8, &sizes, &late_ns);
         let exact = u128::from(bytes) * 200 * u128::from(SECOND_NS) / u128::from(rate_bytes);
         prop_assert!(u128::from(budget.free_at_ns()).abs_diff(exact) <= 1);
+    }
+
+    #[test]
+    fn a_sender_that_is_kept_from_running_for_a_tenth_of_a_second_loses_no_rate(
+        rate_bytes in 1_000_000_u64..1_000_000_000,
+        late_ns in prop::collection::vec(0..BUFFER_NS, 1..20),
+    ) {
+        let (budget, rate_bps) = (Budget::new(0), rate_bytes * 8);
+        let bytes = piece(rate_bps, true);
+        // It moves what it may, is refused, and comes back late.
+        let (mut now, mut moved) = (1, 0);
+        for late in late_ns {
+            let due = loop {
+                let at = budget.claim(now, rate_bps, bytes);
+                if at > now {
+                    break at;
+                }
+                moved += bytes;
+            };
+            budget.note_wait(now);
+            now = due + late;
+            budget.note_wait(now);
+            moved += bytes;
+        }
+        // All claims followed each other: no time between them was lost.
+        let exact = u128::from(moved) * u128::from(SECOND_NS) / u128::from(rate_bytes);
+        prop_assert!(u128::from(budget.free_at_ns()).abs_diff(exact) <= 2);
     }
 
     #[test]

@@ -36,6 +36,15 @@ pub struct Messages {
     pub length: u32,
 }
 
+/// `struct pollfd`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct PollFd {
+    pub fd: c_int,
+    pub events: i16,
+    pub found: i16,
+}
+
 /// `struct cmsghdr`; its data follow.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
@@ -78,6 +87,8 @@ pub(crate) const MSG_WHOLE: c_int = 0x2400_0001;
 pub(crate) const SO_SNDTIMEO: c_int = 21;
 pub(crate) const EPOLLET: u32 = 1 << 31;
 pub(crate) const EPOLLONESHOT: u32 = 1 << 30;
+pub(crate) const EPOLLEXCLUSIVE: u32 = 1 << 28;
+pub(crate) const O_ASYNC: c_int = 0o20_000;
 pub(crate) const EINTR: c_int = 4;
 pub(crate) const EAGAIN: c_int = 11;
 pub(crate) const MSG_DONTWAIT: c_int = 0x40;
@@ -115,6 +126,7 @@ mod number {
     pub(super) const FSTAT: usize = 5;
     pub(super) const MMAP: usize = 9;
     pub(super) const MADVISE: usize = 28;
+    pub(super) const IOCTL: usize = 16;
     pub(super) const GETPID: usize = 39;
     pub(super) const GETEUID: usize = 107;
     pub(super) const GETSOCKNAME: usize = 51;
@@ -143,6 +155,7 @@ mod number {
     pub(super) const FSTAT: usize = 80;
     pub(super) const MMAP: usize = 222;
     pub(super) const MADVISE: usize = 233;
+    pub(super) const IOCTL: usize = 29;
     pub(super) const GETPID: usize = 172;
     pub(super) const GETEUID: usize = 175;
     pub(super) const GETSOCKNAME: usize = 204;
@@ -270,6 +283,16 @@ pub fn watch_again(set: c_int, fd: c_int, event: EpollEvent) {
     let arguments = [set as usize, CHANGE, fd as usize, (&raw const event) as usize, 0, 0];
     // SAFETY: the kernel reads the event.
     unsafe { system(number::EPOLL_CTL, arguments) };
+}
+
+/// Whether a socket has bytes that may be received.
+pub fn has_bytes(fd: c_int) -> bool {
+    const FIONREAD: usize = 0x541b;
+    let mut count: c_int = 0;
+    let arguments = [fd as usize, FIONREAD, (&raw mut count) as usize, 0, 0, 0];
+    // SAFETY: the kernel writes the number.
+    let result = unsafe { system(number::IOCTL, arguments) };
+    result >= 0 && count > 0
 }
 
 /// Flags of an open file (`F_GETFL`).

@@ -5,6 +5,7 @@ mod descriptors;
 mod execution;
 mod messages;
 mod process;
+mod readiness;
 mod sockets;
 
 /// Functions of C's names. They have them only in the library: this crate's tests have the C

@@ -55,7 +55,8 @@
 //! | `senders` | which program sends a datagram of a socket that several have |
 //! | `published` | a region, and whether there is one yet |
 //! | `memory` | reading memory that may not be there |
-//! | `edges` | descriptors that are watched by edges |
+//! | `turns` | when calls that must not block may move bytes |
+//! | `watch` | descriptors that a program watches by epoll(7) |
 //! | `clock` | the time, in nanoseconds, for a few of them |
 //! | `next` | the functions behind ours |
 //! | `c` | types and system calls |
@@ -75,7 +76,6 @@ pub mod clock;
 pub mod descriptors;
 #[path = "../../wire/src/digest.rs"]
 pub mod digest;
-pub mod edges;
 #[path = "../../sys/src/executable/elf.rs"]
 pub mod elf;
 pub mod environment;
@@ -99,6 +99,8 @@ pub mod senders;
 #[path = "../../sys/src/region/sockets.rs"]
 pub mod sockets;
 pub mod start;
+pub mod turns;
+pub mod watch;
 
 pub use start::{is_live, region};
 

@@ -15,7 +15,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 use crate::pacing::region::{KEY, NO_PEER, peer_key};
 use crate::pacing::{Controller, Direction, Escape, Hold, Per, Region, Slot, rescaled};
-use crate::{c, clock, names, process};
+use crate::{c, clock, names, process, turns, watch};
 
 static REGION: AtomicPtr<Region> = AtomicPtr::new(ptr::null_mut());
 
@@ -118,9 +118,23 @@ pub fn forget(fd: c_int) {
         return;
     }
     if let Some(word) = WORDS.get(fd as u32 as usize) {
-        word.store(0, Ordering::Relaxed);
-        crate::edges::forget(fd);
+        let word = Word(word.swap(0, Ordering::Relaxed));
+        if turns::has(fd) {
+            give_back(fd, word);
+        }
+        watch::forget(fd);
     }
+}
+
+/// What was claimed for a descriptor's turns is free for others.
+#[cold]
+fn give_back(fd: c_int, word: Word) {
+    let Some(region) = region() else { return };
+    turns::forget(fd, |direction, bytes| {
+        let limit = Limit { region, word, direction, fd };
+        let slot = limit.slot(clock::now(), None);
+        slot.budget(direction).refund(limit.rate().max(1), bytes);
+    });
 }
 
 /// A socket is about to have another peer.
@@ -190,15 +204,40 @@ impl Limit {
         flags & c::MSG_DONTWAIT != 0 || of_file()
     }
 
+    /// Whether such a call is refused until its turn: where its program finds out when that comes.
+    #[cold]
+    pub fn can_be_refused(&self, flags: c_int) -> bool {
+        let has_signals = || c::status_flags(self.fd).is_none_or(|it| it & c::O_ASYNC != 0);
+        self.is_nonblocking(flags) && watch::can_be_refused(self.fd) && !has_signals()
+    }
+
+    /// Bytes have moved for which another number was claimed, or none.
+    pub fn correct(&self, peer: Option<names::End>, claimed: u64, bytes: u64) {
+        let (now, rate) = (clock::now(), self.rate());
+        if rate != 0 {
+            let budget = self.slot(now, peer).budget(self.direction);
+            if bytes > claimed {
+                budget.charge(now, rate, bytes - claimed);
+            } else if bytes < claimed {
+                budget.refund(rate, claimed - bytes);
+            }
+        }
+        if bytes > 0 {
+            self.region.count(self.direction, bytes, now);
+        }
+    }
+
     /// Bytes have moved that were not claimed: waits until they may have.
     #[inline(always)]
     pub fn settle(&self, peer: Option<names::End>, bytes: u64) {
         let (mut now, rate) = (clock::now(), self.rate());
         if rate != 0 {
-            let at = self.slot(now, peer).budget(self.direction).claim(now, rate, bytes);
+            let budget = self.slot(now, peer).budget(self.direction);
+            let at = budget.claim(now, rate, bytes);
             if at > now {
                 let _ = self.wait(at, now, rate, u64::MAX);
                 now = clock::now();
+                budget.note_wait(now);
             }
         }
         self.region.count(self.direction, bytes, now);

@@ -5,7 +5,7 @@ use core::mem;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::c::{ENOSYS, EpollEvent, IoVec, Message, Messages};
+use crate::c::{ENOSYS, EpollEvent, IoVec, Message, Messages, PollFd};
 
 unsafe extern "C" {
     fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
@@ -75,6 +75,14 @@ next! {
     shutdown, "shutdown": fn(fd: c_int, how: c_int) -> c_int;
     setsockopt, "setsockopt": fn(fd: c_int, level: c_int, name: c_int, value: *const c_void, length: u32) -> c_int;
     epoll_ctl, "epoll_ctl": fn(set: c_int, order: c_int, fd: c_int, event: *mut EpollEvent) -> c_int;
+    epoll_wait, "epoll_wait": fn(set: c_int, events: *mut EpollEvent, most: c_int, timeout: c_int) -> c_int;
+    epoll_pwait, "epoll_pwait": fn(set: c_int, events: *mut EpollEvent, most: c_int, timeout: c_int, mask: *const c_void) -> c_int;
+    epoll_pwait2, "epoll_pwait2": fn(set: c_int, events: *mut EpollEvent, most: c_int, timeout: *const [i64; 2], mask: *const c_void) -> c_int;
+    poll, "poll": fn(all: *mut PollFd, count: usize, timeout: c_int) -> c_int;
+    poll_chk, "__poll_chk": fn(all: *mut PollFd, count: usize, timeout: c_int, room: usize) -> c_int;
+    ppoll, "ppoll": fn(all: *mut PollFd, count: usize, timeout: *const [i64; 2], mask: *const c_void) -> c_int;
+    select, "select": fn(count: c_int, reads: *mut u64, writes: *mut u64, others: *mut u64, timeout: *mut [i64; 2]) -> c_int;
+    pselect, "pselect": fn(count: c_int, reads: *mut u64, writes: *mut u64, others: *mut u64, timeout: *const [i64; 2], mask: *const c_void) -> c_int;
     close, "close": fn(fd: c_int) -> c_int;
     close_range, "close_range": fn(first: u32, last: u32, flags: c_int) -> c_int;
     closefrom, "closefrom": fn(first: c_int) -> ();

@@ -2,21 +2,21 @@
 //! each is the next function.
 //!
 //! A call on a stream is cut into pieces, so that the bytes of a long one do not all move at once. A
-//! call that may block goes on with the next piece until it is done; one that must not returns after
-//! a piece, as if the socket had not taken more, and has waited for no longer than a piece of others
-//! takes; then it fails with `EAGAIN`. That is a short wait in the call in place of one in epoll(7) or
-//! poll(2): an event loop for which a ready socket turns out not to be ready would ask again at once.
+//! call that may block goes on with the next piece until it is done. One that must not moves what may
+//! move now, and fails with `EAGAIN` if that is nothing; it keeps its turn ([`turns`]). Where its program
+//! could not find out when that comes it waits in the call, for no longer than a piece of others takes.
 
 use core::ffi::c_int;
 
 use crate::c::{self, IoVec, Message};
 use crate::clock;
-use crate::edges;
 use crate::limit::{Limit, Waited};
 use crate::names::End;
 use crate::next;
 use crate::pacing::controller::PATIENCE_NS;
-use crate::pacing::{Controller, Direction, piece};
+use crate::pacing::{BUFFER_NS, Controller, Direction, Slot, piece};
+use crate::turns::{self, Turn};
+use crate::watch;
 
 /// Sends by `next`, which takes the first byte and how many.
 #[inline(always)]
@@ -62,12 +62,85 @@ pub fn receives(
     if moves && rate != 0 && limit.word.is_stream() && !fits(rate, count) {
         return receive_pieces(&limit, flags, count, &mut next);
     }
+    let admitted = match moves && rate != 0 {
+        true => admitted(&limit, flags, count),
+        false => Admitted::Later,
+    };
+    if matches!(admitted, Admitted::Refused) {
+        return fail(c::EAGAIN);
+    }
     let result = next(0, count);
-    if result > 0 && moves {
-        let peer = if limit.word.is_stream() { None } else { peer() };
-        limit.settle(peer, result as u64);
+    let peer = || if limit.word.is_stream() { None } else { peer() };
+    if moves {
+        admitted.settle(&limit, result, peer);
     }
     result
+}
+
+/// Whether a call may receive now, and what is claimed for it.
+#[derive(Debug)]
+pub enum Admitted {
+    /// So many bytes are claimed, and may have come.
+    Now(u64),
+    /// What it receives is claimed after it, and waited for.
+    Later,
+    /// It must not block, and would have to wait.
+    Refused,
+}
+
+impl Admitted {
+    /// After the call.
+    #[inline(always)]
+    pub fn settle(self, limit: &Limit, result: isize, peer: impl FnOnce() -> Option<End>) {
+        let bytes = result.max(0) as u64;
+        match self {
+            Admitted::Now(claimed) => limit.correct(peer(), claimed, bytes),
+            _ if bytes > 0 => limit.settle(peer(), bytes),
+            _ => {}
+        }
+    }
+}
+
+/// Whether a call may receive up to so many bytes now.
+#[inline(always)]
+pub fn admitted(limit: &Limit, flags: c_int, count: usize) -> Admitted {
+    let now = clock::now();
+    let slot = limit.slot(now, None);
+    let is_free = slot.budget(limit.direction).free_at_ns() <= now;
+    if is_free && !turns::is_any() {
+        Admitted::Now(0)
+    } else {
+        in_turn(limit, flags, count, (now, slot))
+    }
+}
+
+#[cold]
+fn in_turn(limit: &Limit, flags: c_int, count: usize, (now, slot): (u64, &Slot)) -> Admitted {
+    let budget = slot.budget(limit.direction);
+    match turns::take(limit, now) {
+        Turn::Now(claimed) => {
+            budget.note_wait(now);
+            Admitted::Now(claimed)
+        }
+        Turn::None if budget.free_at_ns() <= now => Admitted::Now(0),
+        _ if !limit.can_be_refused(flags) => Admitted::Later,
+        Turn::At(_) => refuse(limit, now, slot, false),
+        // What finds nothing, or the end of a connection, needs no turn.
+        Turn::None if !c::has_bytes(limit.fd) => Admitted::Now(0),
+        Turn::None => {
+            let bytes = count.min(part_of(limit, true, count)) as u64;
+            let due = budget.claim(now, limit.rate().max(1), bytes);
+            turns::keep(limit, due, bytes, slot);
+            refuse(limit, now, slot, true)
+        }
+    }
+}
+
+fn refuse(limit: &Limit, now: u64, slot: &Slot, is_new: bool) -> Admitted {
+    slot.budget(limit.direction).note_wait(now);
+    limit.region.count_wait(limit.direction, 0);
+    watch::refused(limit.fd, is_new);
+    Admitted::Refused
 }
 
 /// Whether so many bytes are not more than a piece, whatever the rate makes of the smallest one.
@@ -82,7 +155,7 @@ pub fn fits(rate: u64, count: usize) -> bool {
 #[derive(Debug)]
 pub struct Claim {
     begin: u64,
-    slot: &'static crate::pacing::Slot,
+    slot: &'static Slot,
 }
 
 impl Claim {
@@ -119,11 +192,44 @@ pub fn claimed(
 ) -> Result<Claim, c_int> {
     let (now, rate) = (clock::now(), limit.rate().max(1));
     let slot = limit.slot(now, peer);
+    if turns::is_any()
+        && let Some(result) = claimed_before(limit, call.0, bytes, (now, slot))
+    {
+        return result;
+    }
     let at = slot.budget(limit.direction).claim(now, rate, bytes as u64);
     if at > now {
         return claimed_later(limit, call, bytes, Later { at, now, rate, slot });
     }
     Ok(Claim { begin: now, slot })
+}
+
+/// The same where the descriptor has a turn.
+#[cold]
+fn claimed_before(
+    limit: &Limit,
+    flags: c_int,
+    bytes: usize,
+    (now, slot): (u64, &'static Slot),
+) -> Option<Result<Claim, c_int>> {
+    match turns::take(limit, now) {
+        Turn::Now(claimed) => {
+            let (budget, rate) = (slot.budget(limit.direction), limit.rate().max(1));
+            budget.note_wait(now);
+            let bytes = bytes as u64;
+            if bytes > claimed {
+                budget.charge(now, rate, bytes - claimed);
+            } else {
+                budget.refund(rate, claimed - bytes);
+            }
+            Some(Ok(Claim { begin: now, slot }))
+        }
+        Turn::At(_) if limit.can_be_refused(flags) => {
+            refuse(limit, now, slot, false);
+            Some(Err(c::EAGAIN))
+        }
+        _ => None,
+    }
 }
 
 /// Bytes that may not move yet.
@@ -132,7 +238,7 @@ struct Later {
     at: u64,
     now: u64,
     rate: u64,
-    slot: &'static crate::pacing::Slot,
+    slot: &'static Slot,
 }
 
 #[cold]
@@ -143,6 +249,16 @@ fn claimed_later(
     to: Later,
 ) -> Result<Claim, c_int> {
     let is_nonblocking = limit.is_nonblocking(flags);
+    // A program may take the refusal of a datagram for its loss: a few wait in a buffer, as it were.
+    let is_buffered = is_nonblocking && !limit.word.is_stream() && to.at - to.now <= BUFFER_NS;
+    if is_buffered {
+        return Ok(Claim { begin: to.now, slot: to.slot });
+    }
+    if is_nonblocking && limit.can_be_refused(flags) {
+        turns::keep(limit, to.at, bytes as u64, to.slot);
+        refuse(limit, to.now, to.slot, true);
+        return Err(c::EAGAIN);
+    }
     // How long a call may block (`SO_SNDTIMEO` of socket(7)), all of its pieces together.
     let (most, from) = match is_nonblocking {
         true => (patience_ns(limit, to.rate), to.now),
@@ -151,22 +267,23 @@ fn claimed_later(
             most => (most, began.unwrap_or(to.now)),
         },
     };
-    let errno = match limit.wait(to.at, to.now, to.rate, from.saturating_add(most)) {
-        Waited::Done => return Ok(Claim { begin: clock::now(), slot: to.slot }),
+    let waited = limit.wait(to.at, to.now, to.rate, from.saturating_add(most));
+    let now = clock::now();
+    to.slot.budget(limit.direction).note_wait(now);
+    let errno = match waited {
+        Waited::Done => return Ok(Claim { begin: now, slot: to.slot }),
         Waited::Interrupted => c::EINTR,
         Waited::Late => c::EAGAIN,
     };
     Claim { begin: to.now, slot: to.slot }.refund(limit, bytes);
     if is_nonblocking {
-        // A watch by edges says it; all others find the socket ready.
-        edges::announce(limit.fd);
+        watch::refused(limit.fd, true);
     }
     Err(errno)
 }
 
-/// How long a call that must not block waits for the pieces of others: for one of a stream; then it
-/// fails, as if the socket were full. A program can take that for the loss of a datagram, which
-/// therefore waits as long as for the piece of a slow stream.
+/// How long a call that must not block waits for the pieces of others, if it has to: for one of a stream;
+/// then it fails, as if the socket were full. A datagram waits as long as for the piece of a slow stream.
 fn patience_ns(limit: &Limit, rate: u64) -> u64 {
     let bits_ns = u128::from(piece(rate, true)) * 8_000_000_000;
     let one = u64::try_from(bits_ns / u128::from(rate.max(1))).unwrap_or(u64::MAX);
@@ -203,10 +320,9 @@ fn send_pieces(
         if result < part as isize {
             break;
         }
-        if is_nonblocking {
-            if sent < count {
-                edges::announce(limit.fd);
-            }
+        // One that had to wait for its piece does not wait for another.
+        if is_nonblocking && sent < count && !watch::can_be_refused(limit.fd) {
+            watch::refused(limit.fd, true);
             break;
         }
     }
@@ -229,23 +345,28 @@ fn receive_pieces(
     let mut received = 0;
     loop {
         let part = part_of(limit, is_nonblocking, count - received);
+        let admitted = admitted(limit, flags, part);
+        if matches!(admitted, Admitted::Refused) {
+            if received == 0 {
+                return fail(c::EAGAIN);
+            }
+            break;
+        }
         let result = next(received, part);
+        admitted.settle(limit, result, || None);
         if result <= 0 && received == 0 {
             return result;
         }
         received += result.max(0) as usize;
-        if result > 0 {
-            limit.settle(None, result as u64);
-        }
         if result < part as isize || received >= count {
             break;
         }
-        if is_nonblocking {
-            edges::announce(limit.fd);
+        if is_nonblocking && !watch::can_be_refused(limit.fd) {
+            watch::refused(limit.fd, true);
             break;
         }
         // One that blocks may return what there is, unless it is to wait for all.
-        if flags & c::MSG_WAITALL == 0 {
+        if !is_nonblocking && flags & c::MSG_WAITALL == 0 {
             break;
         }
     }

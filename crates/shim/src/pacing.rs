@@ -7,5 +7,6 @@ pub mod controller;
 #[path = "../../budget/src/pacing/region.rs"]
 pub mod region;
 
+pub use budget::BUFFER_NS;
 pub use controller::{Controller, piece, rescaled};
 pub use region::{Direction, Escape, Hold, Per, Region, Slot};

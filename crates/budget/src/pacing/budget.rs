@@ -17,19 +17,35 @@ pub struct Budget {
     /// The remainders of all divisions, in parts of a nanosecond of which the rate's number are one.
     /// Only where it passes a multiple of the rate matters, so it may wrap.
     rest: AtomicU64,
+    /// When a call had to wait last, or was refused; 0: never.
+    waited_at_ns: AtomicU64,
 }
 
 impl Budget {
     /// A budget without debt from a time on.
     #[must_use]
     pub const fn new(now_ns: u64) -> Budget {
-        Budget { free_at_ns: AtomicU64::new(now_ns), rest: AtomicU64::new(REST_START) }
+        Budget {
+            free_at_ns: AtomicU64::new(now_ns),
+            rest: AtomicU64::new(REST_START),
+            waited_at_ns: AtomicU64::new(0),
+        }
     }
 
     /// Forgets all debt.
     pub fn reset(&self, now_ns: u64) {
         self.free_at_ns.store(now_ns, Ordering::Relaxed);
         self.rest.store(REST_START, Ordering::Relaxed);
+        self.waited_at_ns.store(0, Ordering::Relaxed);
+    }
+
+    /// The idle time that is lent: more where a call has just waited, which a buffer of a socket would
+    /// have gone on to send from.
+    #[inline]
+    fn credit_ns(&self, now_ns: u64) -> u64 {
+        let waited_at = self.waited_at_ns.load(Ordering::Relaxed);
+        let is_recent = waited_at != 0 && now_ns.saturating_sub(waited_at) <= BUFFER_NS;
+        if is_recent { BUFFER_NS } else { CREDIT_NS }
     }
 
     /// The whole nanoseconds that bytes take, with those that the remainders have come to.
@@ -49,7 +65,7 @@ impl Controller for Budget {
     #[inline]
     fn claim(&self, now_ns: u64, rate_bps: u64, bytes: u64) -> u64 {
         let cost = self.cost_ns(rate_bps.max(1), bytes);
-        let earliest = now_ns.saturating_sub(CREDIT_NS);
+        let earliest = now_ns.saturating_sub(self.credit_ns(now_ns));
         let mut free_at = self.free_at_ns.load(Ordering::Relaxed);
         loop {
             let start = free_at.max(earliest);
@@ -78,6 +94,10 @@ impl Controller for Budget {
         self.free_at_ns.load(Ordering::Relaxed)
     }
 
+    fn note_wait(&self, now_ns: u64) {
+        self.waited_at_ns.store(now_ns, Ordering::Relaxed);
+    }
+
     fn rescale(&self, now_ns: u64, old_bps: u64, new_bps: u64) {
         let change = |free_at: u64| Some(rescaled(free_at, now_ns, old_bps, new_bps));
         // It never refuses.
@@ -100,6 +120,10 @@ fn divided(rate_bps: u64, bytes: u64) -> (u64, u64) {
 
 /// Idle time that is lent at the most: so late may a sleeper wake up without losing rate.
 pub const CREDIT_NS: u64 = 5_000_000;
+
+/// The same where a call has waited no longer ago than this: what a socket's buffer would have sent
+/// while its program was kept from running.
+pub const BUFFER_NS: u64 = 100_000_000;
 
 /// In the middle, so that neither adding nor refunding wraps soon.
 const REST_START: u64 = 1 << 63;

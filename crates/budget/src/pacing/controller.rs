@@ -30,6 +30,10 @@ pub trait Controller {
     /// before.
     fn free_at_ns(&self) -> u64;
 
+    /// A call has waited until now, or is refused: its program has more to move, and what it cannot claim
+    /// in time as it is kept from running is lent to it.
+    fn note_wait(&self, now_ns: u64);
+
     /// The rate has changed: what is claimed and not due yet takes as much more or less time.
     fn rescale(&self, now_ns: u64, old_bps: u64, new_bps: u64);
 }

@@ -335,7 +335,7 @@ const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 const IDLE_NS: u64 = 1_000_000_000;
 /// `WTlimit` and a format's number.
 const MAGIC: u64 = u64::from_le_bytes(*b"WTlimit\x01");
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 #[cfg(test)]
 mod tests {

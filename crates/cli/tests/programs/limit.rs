@@ -11,6 +11,8 @@ mod connect;
 mod escapes;
 #[path = "limit/jobs.rs"]
 mod jobs;
+#[path = "limit/loops.rs"]
+mod loops;
 #[path = "limit/notified.rs"]
 mod notified;
 #[path = "limit/paths.rs"]

@@ -8,7 +8,6 @@ use crate::c;
 use crate::calls::{control, of_any};
 use crate::clock;
 use crate::descriptors::{self, closing, closing_range, duplicated, forget, known, release};
-use crate::edges;
 use crate::limit::{self, Limit};
 use crate::next;
 use crate::pacing::Direction;
@@ -17,6 +16,7 @@ use crate::record::region::socket_state::NONBLOCKING;
 use crate::region;
 use crate::senders;
 use crate::sockets::Socket;
+use crate::watch;
 
 /// Closes by `next`, recorded if it is a socket.
 #[inline(always)]
@@ -160,7 +160,7 @@ export! {
         if result == 0 && limit::is_live() {
             // SAFETY: the kernel has just read it, unless it is null.
             let event = (!event.is_null()).then(|| unsafe { event.read_unaligned() });
-            edges::watched(set, order, fd, event);
+            watch::watched(set, order, fd, event);
         }
         result
     }

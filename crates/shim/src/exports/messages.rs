@@ -12,7 +12,7 @@ use crate::descriptors::{self, Word};
 use crate::limit::Limit;
 use crate::names::{self, End};
 use crate::next;
-use crate::paced::{self, Cut};
+use crate::paced::{self, Admitted, Cut};
 use crate::pacing::Direction;
 use crate::record::flag;
 use crate::record::kind::Call;
@@ -236,19 +236,34 @@ unsafe fn received_many(
     flags: c_int,
     timeout: *mut c_void,
 ) -> c_int {
+    let moves = flags & (c::MSG_PEEK | c::MSG_ERRQUEUE) == 0;
+    let limit = Limit::of(fd, Direction::Receive, true).filter(|it| moves && it.rate() != 0);
+    let Some(limit) = limit else {
+        // SAFETY: the caller's.
+        return unsafe { next::recvmmsg(fd, messages, count, flags, timeout) };
+    };
+    let mut claimed = match paced::admitted(&limit, flags, 1) {
+        Admitted::Refused => return paced::fail(c::EAGAIN) as c_int,
+        Admitted::Now(claimed) => Some(claimed),
+        Admitted::Later => None,
+    };
     // SAFETY: the caller's.
     let result = unsafe { next::recvmmsg(fd, messages, count, flags, timeout) };
-    let moves = flags & (c::MSG_PEEK | c::MSG_ERRQUEUE) == 0;
-    let limit = Limit::of(fd, Direction::Receive, true).filter(|_| moves && result > 0);
-    for at in 0..limit.map_or(0, |_| result.max(0) as usize) {
+    for at in 0..result.max(0) as usize {
         // SAFETY: the kernel has just written so many.
         let one = unsafe { messages.add(at) };
         // SAFETY: as above.
         let (message, bytes) = unsafe { (Whole(&raw const (*one).message), (*one).length) };
-        if let Some(limit) = &limit {
-            let peer = if limit.word.is_stream() { None } else { message.peer() };
-            limit.settle(peer, u64::from(bytes));
+        let peer = if limit.word.is_stream() { None } else { message.peer() };
+        match claimed.as_mut().map(core::mem::take) {
+            Some(claimed) => limit.correct(peer, claimed, u64::from(bytes)),
+            None => limit.settle(peer, u64::from(bytes)),
         }
+    }
+    if result <= 0
+        && let Some(claimed) = claimed
+    {
+        limit.correct(None, claimed, 0);
     }
     result
 }
