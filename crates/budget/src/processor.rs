@@ -7,10 +7,11 @@
 //! take w + c/s at a share s. What it earned while it waited for a processor that others had is
 //! kept, as far as [`OWED_NS_MAX`]: it wanted to compute.
 //!
-//! What it keeps from real processors' behaviour only in part: a group is seen at looks, so it may
-//! run at full speed for up to [`LOOK_NS_MAX`] before it is first seen to compute; that time is
-//! paid afterwards, and where the group sleeps while it pays, that much computing was not
-//! stretched.
+//! A group is seen at looks, so it may run at full speed for up to [`LOOK_NS_MAX`] before it is first
+//! seen to compute, and sleep again by then. A debt is not paid by sleeping: it is kept until the group
+//! computes again ([`DutyCycle::defer`]), so that turns that are shorter than a look are as long as
+//! they would be, with their stop in another place. More than [`DEFERRED_NS_MAX`], and what is older than
+//! [`DEFERRED_FOR_NS`], is paid asleep: so much computing was not stretched.
 //!
 //! [`Meter`] divides the readings of any controller into windows of a second, for reports.
 //!
@@ -42,6 +43,11 @@ pub const LOOK_NS_MAX: u64 = 8_000_000;
 /// processors: it may exceed its share by so much afterwards.
 pub const OWED_NS_MAX: u64 = 20_000_000;
 
+/// The most processor time of a debt that waits until a group computes again.
+pub const DEFERRED_NS_MAX: u64 = 20_000_000;
+/// For how long it waits.
+pub const DEFERRED_FOR_NS: u64 = 1_000_000_000;
+
 /// The controller of one group of programs.
 #[derive(Debug, Clone)]
 pub struct DutyCycle {
@@ -57,6 +63,8 @@ pub struct DutyCycle {
     /// Until the next look, where the group runs.
     interval_ns: u64,
     stopped_ns: u64,
+    /// How long the group has used nothing where it might have.
+    idle_ns: u64,
 }
 
 /// What is to be done with a group now.
@@ -84,6 +92,7 @@ impl DutyCycle {
             run: true,
             interval_ns,
             stopped_ns: 0,
+            idle_ns: 0,
         }
     }
 
@@ -120,6 +129,21 @@ impl DutyCycle {
         Look { run: true, at_ns: self.now_ns.saturating_add(self.interval_ns) }
     }
 
+    /// After a look at which a group that ran is to be stopped: it goes on if it sleeps, as it would pay
+    /// nothing that way, and is stopped when it computes again. `sleeps` is asked only if it has used
+    /// something since the look before.
+    pub fn defer(&mut self, sleeps: impl FnOnce() -> bool) -> Option<Look> {
+        let is_little = -self.balance <= i128::from(DEFERRED_NS_MAX) * UNIT;
+        let is_recent = self.idle_ns <= DEFERRED_FOR_NS;
+        if !is_little || !is_recent || self.idle_ns == 0 && !sleeps() {
+            return None;
+        }
+        self.run = true;
+        // It is to be seen soon after it wakes: so much later at the most as it has slept longer.
+        let interval_ns = run_ns(self.share).max(self.idle_ns / 128);
+        Some(Look { run: true, at_ns: self.now_ns.saturating_add(interval_ns) })
+    }
+
     /// Accounts for the time since the last reading: how much passed, and was used.
     fn catch_up(&mut self, now: u64, total: u64, waited_ns: impl FnOnce() -> u64) -> (u64, u64) {
         let passed = now.saturating_sub(self.now_ns);
@@ -132,11 +156,15 @@ impl DutyCycle {
     fn account(&mut self, passed: u64, used: u64, waited_ns: impl FnOnce() -> u64) {
         let share = i128::from(self.share);
         let after = self.balance + i128::from(passed) * share - i128::from(used) * UNIT;
+        self.idle_ns = if used > 0 || !self.run { 0 } else { self.idle_ns.saturating_add(passed) };
+        // While it sleeps it pays nothing.
+        let paid = i128::from(passed.min(used)) * share - i128::from(used) * UNIT;
+        let keeps_debt = self.balance + paid < 0 && self.idle_ns <= DEFERRED_FOR_NS;
         let (credit, owed_most) = (i128::from(CREDIT_NS) * UNIT, i128::from(OWED_NS_MAX) * UNIT);
         self.balance = match self.run {
+            true if keeps_debt => self.balance + paid,
             // It used less than its share: it slept, or it waited.
-            true if after > self.balance => after.min(credit),
-            true => after,
+            true => after.min(credit.max(self.balance)),
             // Its debt is paid, and the look comes late: what it earned since is owed to it.
             false => after.min(owed_most),
         };

@@ -198,7 +198,11 @@ impl Shared {
     /// One look; when the next is due.
     fn look(&self, cycle: &mut DutyCycle, meter: &mut Meter, usage: &mut Usage) -> u64 {
         let (now_ns, used_ns) = (clock::monotonic_ns(), self.used_ns(usage));
-        let look = cycle.look(now_ns, used_ns, || usage.waited());
+        let ran = !self.state().stopped;
+        let mut look = cycle.look(now_ns, used_ns, || usage.waited());
+        if ran && !look.run {
+            look = cycle.defer(|| usage.sleeps()).unwrap_or(look);
+        }
         let reading = Reading { now_ns, used_ns, held_ns: cycle.stopped_ns() };
         let window = meter.read(reading);
         let mut state = self.state();

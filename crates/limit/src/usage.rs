@@ -147,6 +147,14 @@ impl Usage {
         sum
     }
 
+    /// Whether all that computed between the last two readings sleeps now: no thread of it runs, or waits
+    /// for a processor.
+    #[must_use]
+    pub fn sleeps(&self) -> bool {
+        let mut computed = self.seen.iter().filter(|(_, seen)| seen.computed).peekable();
+        computed.peek().is_some() && computed.all(|(process, _)| !wants_processor(*process))
+    }
+
     /// What children that have ended have left with their parents.
     fn read_accounts(&mut self) {
         for (process, seen) in &mut self.seen {
@@ -165,6 +173,13 @@ fn waited_ns(process: i32) -> u64 {
     let texts = tasks.filter_map(|task| fs::read_to_string(task.path().join("schedstat")).ok());
     let waits = texts.filter_map(|text| text.split_ascii_whitespace().nth(1)?.parse::<u64>().ok());
     waits.fold(0, u64::saturating_add)
+}
+
+/// Whether a thread of a process runs, or could.
+fn wants_processor(process: i32) -> bool {
+    let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let mut texts = tasks.filter_map(|task| fs::read_to_string(task.path().join("stat")).ok());
+    texts.any(|text| text.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R')))
 }
 
 /// `pid (name) state …`: the 16th and 17th fields are `cutime` and `cstime`, proc_pid_stat(5).

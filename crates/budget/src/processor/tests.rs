@@ -63,11 +63,21 @@ impl Programs {
         self.now_ns = to_ns;
     }
 
+    fn sleeps(&self) -> bool {
+        let is_asleep =
+            |it: &Thread| matches!(it, Thread::Sleeps { until_ns } if *until_ns > self.now_ns);
+        self.threads.iter().all(is_asleep)
+    }
+
     /// Under a controller until `until_ns`; the processor time used at each millisecond.
     fn drive(&mut self, cycle: &mut DutyCycle, until_ns: u64) -> Vec<u64> {
         let mut used = Vec::new();
         while self.now_ns < until_ns {
-            let look = cycle.look(self.now_ns, self.used_ns, || 0);
+            let ran = cycle.run;
+            let mut look = cycle.look(self.now_ns, self.used_ns, || 0);
+            if ran && !look.run {
+                look = cycle.defer(|| self.sleeps()).unwrap_or(look);
+            }
             assert!(look.at_ns > self.now_ns, "time goes on");
             let to_ns = look.at_ns + self.late_ns;
             while self.now_ns < to_ns {
@@ -137,6 +147,31 @@ proptest! {
         prop_assert!(worst(&used, after) <= 5_000, "{}", worst(&used, after));
         prop_assert!(programs.used_ns > began);
     }
+}
+
+/// How long a turn of a program takes, in the mean.
+fn turn_ns(share: u32, compute_ns: u64, sleep_ns: u64) -> u64 {
+    let mut programs = Programs::new(1, compute_ns, sleep_ns);
+    programs.drive(&mut DutyCycle::new(share, 0, 0), 60 * SECOND);
+    60 * SECOND / programs.rounds
+}
+
+#[test]
+fn turns_that_are_shorter_than_a_look_are_as_long_as_on_a_slower_processor() {
+    // What it computes, sleeps, and takes: c/s + w.
+    for (share, compute_ms, sleep_ms, expected_ms) in
+        [(100, 2, 20, 40), (10, 1, 150, 250), (250, 1, 3, 7), (500, 5, 10, 20), (50, 3, 400, 460)]
+    {
+        let took_ns = turn_ns(share, compute_ms * MS, sleep_ms * MS);
+        let off_ns = took_ns.abs_diff(expected_ms * MS);
+        assert!(off_ns <= expected_ms * MS / 50, "{took_ns} of {expected_ms} ms");
+    }
+}
+
+#[test]
+fn a_debt_that_is_a_second_old_is_paid_asleep() {
+    let took_ns = turn_ns(100, 2 * MS, 3 * SECOND);
+    assert!(took_ns.abs_diff(3_002 * MS) <= 20 * MS, "{took_ns}");
 }
 
 #[test]
