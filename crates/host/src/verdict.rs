@@ -161,6 +161,7 @@ fn warnings(evidence: &Evidence<'_>) -> Vec<String> {
         warnings.extend(notes.iter().chain(&overload).chain(&refused).map(of_host));
     }
     warnings.extend(overload(evidence).filter(|_| evidence.hosts.is_empty()));
+    warnings.extend(bounds::warnings(evidence));
     warnings.extend(clocks::warnings(evidence));
     warnings.extend(services::warnings(evidence));
     warnings.extend(internet::warnings(evidence));

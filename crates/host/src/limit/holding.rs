@@ -15,6 +15,7 @@ use windtunnel_limit::watch::Allowed;
 use windtunnel_limit::{
     Bounds, Choice, Duty, Group, Guard, Mechanism, Resource, Scope, Tree, Watch,
 };
+use windtunnel_sys::clock;
 use windtunnel_sys::process::{Pid, ProcessLimits};
 
 use super::resources::{AmountUse, Resources, Second, Used};
@@ -43,6 +44,8 @@ pub(super) struct Holding {
     is_shared: bool,
     /// Why the group did not hold a limit.
     unheld: Vec<(Resource, String)>,
+    /// Processor time of children that had ended before.
+    children_before_ns: u64,
 }
 
 impl Holding {
@@ -85,6 +88,7 @@ impl Holding {
             amounts: Amounts::default(),
             is_shared: false,
             unheld: Vec::new(),
+            children_before_ns: 0,
         }
     }
 
@@ -105,6 +109,7 @@ impl Holding {
             self.watch = Some(watch.map_err(system("start a watch"))?);
         }
         self.meter.begin(self.group.as_mut());
+        self.children_before_ns = clock::ended_children_cpu_ns();
         Ok(())
     }
 
@@ -169,6 +174,23 @@ impl Holding {
             self.unheld.extend(resources.into_iter().map(|resource| (resource, why.clone())));
         }
         self.unheld.truncate(UNHELD_MAX);
+    }
+
+    /// Looks whether what has ended used more processor time than its group had: one that has left it and
+    /// ended between two looks.
+    fn account(&mut self) {
+        let is_grouped = self.group.is_some() && !self.is_by(Mechanism::DutyCycle);
+        if !is_grouped || self.is_shared || self.foreign.is_some() {
+            return;
+        }
+        let all_ns = clock::ended_children_cpu_ns().saturating_sub(self.children_before_ns);
+        if let Some(outside_ns) = outside(all_ns, self.meter.used_ns()) {
+            let why = format!(
+                "{} ms of processor time were used outside its control group",
+                outside_ns / 1_000_000
+            );
+            self.unheld.push((Resource::Processor, why));
+        }
     }
 
     /// Why a limit was not held by its group: the first reason, and how many there were.
@@ -250,6 +272,7 @@ impl Holding {
             }
             None => self.meter.finish(self.group.as_mut(), self.asked.cpu_millis.unwrap_or(0)),
         }
+        self.account();
         let used = self.used();
         if let Some(watch) = &self.watch {
             // Its thread lives as long as this process.
@@ -364,10 +387,32 @@ fn name_of(resource: Resource) -> &'static str {
     }
 }
 
+/// Processor time of ended processes that their group does not have, if that is more than what each
+/// has before it enters, and accounts differ by.
+fn outside(ended_ns: u64, of_group_ns: u64) -> Option<u64> {
+    let outside_ns = ended_ns.saturating_sub(of_group_ns);
+    (outside_ns > OUTSIDE_NS + of_group_ns / 20).then_some(outside_ns)
+}
+
+/// Three ticks of the slowest clock of the kernel.
+const OUTSIDE_NS: u64 = 30_000_000;
 /// Of what was not held, so much is known.
 const UNHELD_MAX: usize = 1000;
 
 fn not_limited(resource: Resource) -> String {
     let name = name_of(resource);
     format!("it was started without --{name}, which cannot be added while it runs")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_that_no_group_has_was_used_outside() {
+        assert_eq!(outside(100_000_000, 95_000_000), None);
+        assert_eq!(outside(1_000_000_000, 960_000_000), None);
+        assert_eq!(outside(100_000_000, 20_000_000), Some(80_000_000));
+        assert_eq!(outside(0, 20_000_000), None);
+    }
 }

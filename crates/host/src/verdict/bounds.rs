@@ -1,5 +1,6 @@
 //! What programs used of memory, processes, descriptors and disks, and whether these limits were held.
 
+use windtunnel_limit::Mechanism;
 use windtunnel_model::Plan;
 use windtunnel_trace::report::NodeBound;
 
@@ -15,6 +16,29 @@ fn doubt(plan: &Plan, bound: &Bound) -> Option<String> {
     let why = bound.failure.as_ref()?;
     let of = bound.owner.describe(plan);
     Some(format!("the limit `{}` of {of} was not held: {why}", bound.kind))
+}
+
+/// Limits that were exceeded between two looks of what watches them, a sentence each.
+pub(super) fn warnings(evidence: &Evidence<'_>) -> Vec<String> {
+    evidence.bounds.iter().filter_map(|bound| overshoot(evidence.plan, bound)).collect()
+}
+
+fn overshoot(plan: &Plan, bound: &Bound) -> Option<String> {
+    let most = bound.looks.iter().map(|look| look.asked).fold(bound.asked, u64::max);
+    let is_watched = bound.mechanism == Mechanism::Watch.to_string();
+    let what = match bound.kind {
+        Kind::Memory => "bytes were in use",
+        Kind::Pids => "processes and threads ran",
+        Kind::OpenFiles | Kind::Disk => return None,
+    };
+    (is_watched && bound.peak > most).then(|| {
+        let (of, peak) = (bound.owner.describe(plan), bound.peak);
+        format!(
+            "the limit `{}` of {of}: {peak} {what} between two looks of the watch, where {most} are \
+             allowed",
+            bound.kind
+        )
+    })
 }
 
 /// The figures as `run.json` has them.

@@ -189,6 +189,21 @@ fn what_leaves_its_group_or_lifts_its_limits_is_held_again_and_named_not_limited
     lab.assert_nothing_left();
 }
 
+#[test]
+fn time_that_a_process_used_outside_its_group_before_it_was_looked_for_is_not_limited() {
+    if is_missing(&["python3"]) {
+        return;
+    }
+    let lab = Lab::new(users()[0]);
+    // It ends long before the first look.
+    let brief = ESCAPE.replace("1.5", "0.1");
+    let output = command(&lab, &["--cpu", "10%"], &["python3", "-c", &brief, "leave"]);
+    assert!(output.status.success(), "{output:?}");
+    if ended(lab.path())["cpu"]["mechanism"].as_str().unwrap().starts_with("cgroup") {
+        assert!(said(&output).contains("NOT LIMITED: cpu: "), "{}", said(&output));
+    }
+}
+
 /// A group of version 1 with a quota of 20 %, as a container has one, where that can be made.
 struct Container(std::path::PathBuf);
 

@@ -72,8 +72,13 @@ impl ProcessorMeter {
         self.failure.get_or_insert(why);
     }
 
+    /// Processor time since the beginning.
+    pub(super) fn used_ns(&self) -> u64 {
+        self.last.used_ns.saturating_sub(self.began.used_ns)
+    }
+
     pub(super) fn used(&self, asked_millis: u32, by: Mechanism) -> ProcessorUse {
-        let used_ns = self.last.used_ns.saturating_sub(self.began.used_ns);
+        let used_ns = self.used_ns();
         let length_ns = self.last.now_ns.saturating_sub(self.began.now_ns).max(1);
         let exceeded = exceeded(&self.windows);
         ProcessorUse {

@@ -34,3 +34,18 @@ fn what_is_used_of_descriptors_is_not_known() {
     let report = case(Bound::new(Owner::Node(0), (Kind::OpenFiles, 256))).judge();
     assert_eq!((report.bounds[0].peak, report.bounds[0].faults), (None, None));
 }
+
+#[test]
+fn what_was_used_between_two_looks_of_a_watch_is_said() {
+    let mut bound = Bound::new(Owner::Node(0), (Kind::Memory, 64_000_000));
+    bound.mechanism = "watch".to_owned();
+    bound.peak = 64_000_000;
+    assert_eq!(case(bound.clone()).judge().verdict.warnings, Vec::<String>::new());
+    bound.peak = 70_000_000;
+    let expected = "the limit `memory` of node db: 70000000 bytes were in use between two looks of \
+                    the watch, where 64000000 are allowed";
+    assert_eq!(case(bound.clone()).judge().verdict.warnings, [expected]);
+    // A group of the kernel has no looks.
+    bound.mechanism = "cgroup v1".to_owned();
+    assert_eq!(case(bound).judge().verdict.warnings, Vec::<String>::new());
+}
