@@ -41,6 +41,9 @@ pub struct ServiceStatus {
     pub unserved_packets: u64,
     /// Connections that were seen first in their middle.
     pub picked_up: u64,
+    /// Connections and flows that a router gave another replica than the router before it.
+    #[serde(default)]
+    pub moved_flows: u64,
     /// Packets of connections whose replica is lost; they were dropped.
     pub lost_packets: u64,
     /// Resets that clients were sent because of that.
@@ -149,6 +152,7 @@ impl ServiceStatus {
         let pairs = [
             (&mut self.unserved_packets, other.unserved_packets),
             (&mut self.picked_up, other.picked_up),
+            (&mut self.moved_flows, other.moved_flows),
             (&mut self.lost_packets, other.lost_packets),
             (&mut self.resets, other.resets),
             (&mut self.clamped, other.clamped),

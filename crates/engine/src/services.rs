@@ -15,6 +15,7 @@ mod counters;
 mod datagrams;
 mod filter;
 mod flow;
+mod maglev;
 mod ping;
 mod pins;
 mod replica;
@@ -27,9 +28,10 @@ mod update;
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
+use core::cell::RefCell;
 
 use windtunnel_model::plan::{
-    Encapsulation, OnLoss, Plan, Policy, Service as Planned, ServicePort,
+    Encapsulation, Hash, OnLoss, Pinning, Plan, Policy, Service as Planned, ServicePort,
 };
 use windtunnel_model::random::Stream;
 use windtunnel_model::{Direction, NodeId, PortId, RouterId, ServiceId, Time};
@@ -40,6 +42,7 @@ pub(crate) use call::Whole;
 use call::{Call, CallKind, Reading};
 use choice::Turn;
 use datagrams::Datagrams;
+use maglev::Tables;
 use ping::Pinged;
 use pins::{Key, Pins, Tick, Ticks};
 use replica::Replica;
@@ -77,6 +80,8 @@ pub(crate) struct Services {
     /// A choice that is another one than before, to be reported.
     moved: Option<Moved>,
     transparent: Transparent,
+    /// Filled where they are asked for first.
+    tables: RefCell<Tables>,
     /// When pins are looked at next.
     next_sweep: Option<Time>,
     /// How many replicas are lost now, over all services.
@@ -88,8 +93,8 @@ pub(crate) struct Services {
 struct Service {
     planned: ServicePlan,
     replicas: Vec<Replica>,
-    /// Whose turn it is, where the policy has one.
-    turn: Turn,
+    /// Whose turn it is, where the policy has one: of each router that is apart, or of all together.
+    turns: BTreeMap<Option<RouterId>, Turn>,
     counters: ServiceCounters,
 }
 
@@ -100,6 +105,8 @@ struct ServicePlan {
     /// By router, as bits.
     at: Vec<u64>,
     policy: Policy,
+    hash: Hash,
+    pins: Pinning,
     on_loss: OnLoss,
     encapsulation: Encapsulation,
     /// Whether a node has what no replica gets.
@@ -107,6 +114,16 @@ struct ServicePlan {
     tcp_idle: Ticks,
     udp_idle: Ticks,
     salt: u64,
+}
+
+impl ServicePlan {
+    /// The routers that redirect.
+    fn routers(&self) -> impl Iterator<Item = RouterId> + '_ {
+        self.at.iter().zip(0u32..).flat_map(|(word, at)| {
+            let set = (0..64u32).filter(move |bit| word >> bit & 1 != 0);
+            set.map(move |bit| RouterId(at * 64 + bit))
+        })
+    }
 }
 
 /// A router chooses another replica than before.
@@ -168,6 +185,7 @@ impl Services {
             choices: BTreeMap::new(),
             moved: None,
             transparent: Transparent::new(plan),
+            tables: RefCell::default(),
             next_sweep: None,
             lost_replicas: 0,
         };
@@ -200,6 +218,8 @@ impl Services {
                 ports: service.ports.clone(),
                 at,
                 policy: service.policy,
+                hash: service.hash,
+                pins: service.pins,
                 on_loss: service.on_loss,
                 encapsulation: service.encapsulation,
                 has_origin: service.origin.is_some(),
@@ -208,7 +228,7 @@ impl Services {
                 salt: salt(plan, &service.name),
             },
             replicas: service.replicas.iter().filter_map(replica).collect(),
-            turn: Turn::default(),
+            turns: BTreeMap::new(),
             counters: ServiceCounters::default(),
         }
     }
@@ -232,7 +252,7 @@ impl Services {
         if let Some(replica) = aim.filter(|replica| self.reaches(&row, *replica, way)) {
             return self.redirection(router, &row, Aim::To(replica));
         }
-        let key = Key { client: call.client, client_port: call.client_port, row: number };
+        let key = self.key(router, (number, &row), &call);
         if let Some(held) = self.held(tick, router, (&key, &row), &call, way) {
             return held;
         }
@@ -249,7 +269,7 @@ impl Services {
     ) -> Redirection {
         let Some(call) = self.read(Tick::of(now), info, frame) else { return Redirection::None };
         let Some((number, row)) = self.row_at(router, &call) else { return Redirection::None };
-        let key = Key { client: call.client, client_port: call.client_port, row: number };
+        let key = self.key(router, (number, &row), &call);
         self.pass(now, router, (key, row), &call, way)
     }
 
@@ -321,7 +341,7 @@ impl Services {
         };
         let Some(call) = call else { return Redirection::None };
         let Some((number, row)) = self.row_at(router, &call) else { return Redirection::None };
-        let key = Key { client: call.client, client_port: call.client_port, row: number };
+        let key = self.key(router, (number, &row), &call);
         if let Some(held) = self.held(tick, router, (&key, &row), &call, way) {
             return held;
         }
@@ -335,7 +355,7 @@ impl Services {
         }
         let aim = aim.unwrap_or_else(|| {
             let is_new = !matches!(call.kind, CallKind::Error) && !self.is_of_origin(&row, &call);
-            let chosen = is_new.then(|| self.choose(&row, &call, way)).flatten();
+            let chosen = is_new.then(|| self.choose(router, &row, &call, way)).flatten();
             chosen.map_or(Aim::Nowhere, Aim::To)
         });
         self.redirection(router, &row, aim)

@@ -47,8 +47,8 @@ pub use recording::{
 pub use reservation::Reservation;
 pub use root::{REGISTRY, Root, RootSource, Volume, VolumeSource};
 pub use service::{
-    Encapsulation, FailOver, Health, OnLoss, Ping, Policy, PortError, Probe, Question, Replica,
-    Service, ServiceChange, ServicePort, ServiceUpdate, Transport,
+    Encapsulation, FailOver, Hash, Health, OnLoss, Ping, Pinning, Policy, PortError, Probe,
+    Question, Replica, Service, ServiceChange, ServicePort, ServiceUpdate, Transport,
 };
 
 /// A whole experiment, resolved and valid: ids index the lists, names are unique, every pair of

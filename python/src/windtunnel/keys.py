@@ -649,10 +649,12 @@ Service = TypedDict(
         "at": "Names",
         "encapsulation": "Encapsulation",
         "fail-over": "FailOver",
+        "hash": "ServiceHash",
         "health": "Health",
         "on-loss": "OnLoss",
         "origin": "str",
         "ping": "ServicePing",
+        "pins": "Pins",
         "policy": "Policy",
         "ports": "ServicePorts",
         "replicas": "Names",
@@ -755,6 +757,7 @@ OneOrTwo = Union[Sequence[str], str]
 Overhead = str
 PacketNumber = int
 Partition = Union[OneWay, Pairs, Sequence[Sequence[str]]]
+Pins = Literal["shared", "per-router"]
 Placement = Literal["auto", "pack", "spread"]
 PolicyWord = Literal["nearest", "hops", "least-connections", "hash", "ordered", "round-robin", "random"]
 Policy = Union[PolicyWord, Weighted]
@@ -780,6 +783,7 @@ Routing = Union[Metric, RoutingForm]
 Word = Union[bool, float, str]
 Words = Union[Sequence[Word], str]
 Run = Union[Sequence[Program], Words]
+ServiceHash = Literal["rendezvous", "maglev"]
 ServicePing = Literal["replica", "router"]
 ServicePort = str
 ServicePorts = Union[Sequence[ServicePort], ServicePort]
@@ -1015,6 +1019,9 @@ class ServiceKeys(TypedDict, total=False):
     """How packets get to the replica; default clamp."""
     fail_over: FailOver
     """What becomes of connections whose replica is lost; default new."""
+    hash: ServiceHash
+    """How the policy `hash` spreads what is new; default rendezvous. Alone it says `policy: hash`,
+    too."""
     health: Health
     """Probes, beside whether a program listens."""
     on_loss: OnLoss
@@ -1025,6 +1032,8 @@ class ServiceKeys(TypedDict, total=False):
     unreachable."""
     ping: ServicePing
     """What answers an echo request to its address; default: the `origin`, or nothing."""
+    pins: Pins
+    """Which routers know the replica of a connection or flow; default shared."""
     policy: Policy
     """Which replica gets a new connection; default nearest."""
     tcp_idle: Time

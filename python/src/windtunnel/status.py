@@ -56,6 +56,7 @@ class ServiceStatus(TypedDict, total=False):
     replicas: list[ReplicaStatus]
     unserved_packets: int
     picked_up: int
+    moved_flows: int
     lost_packets: int
     resets: int
     clamped: int

@@ -6,11 +6,13 @@
 //! the same answer, too.
 
 use alloc::vec::Vec;
+use core::cell::RefCell;
 
-use windtunnel_model::plan::Policy;
-use windtunnel_model::{PortId, Span};
+use windtunnel_model::plan::{Hash, Policy};
+use windtunnel_model::{PortId, RouterId, Span};
 
 use super::call::Call;
+use super::maglev::Tables;
 use super::replica::Replica;
 use super::{halves, mix};
 
@@ -51,19 +53,26 @@ impl Turn {
 /// What is asked for a replica.
 pub(super) struct Question<'a> {
     pub(super) policy: Policy,
+    pub(super) hash: Hash,
     /// The position of the port in the service.
     pub(super) position: u8,
     /// Whether a way may lead through nodes.
     pub(super) passes_nodes: bool,
     /// The service's own number for hashes.
     pub(super) salt: u64,
-    pub(super) turn: Turn,
+    /// Of which router; `None`: of all.
+    pub(super) turn: (Option<RouterId>, Turn),
     pub(super) call: &'a Call,
 }
 
 impl Question<'_> {
     /// The position of the replica that gets a new flow.
-    pub(super) fn choose(&self, replicas: &[Replica], way: &mut FindWay<'_>) -> Option<u16> {
+    pub(super) fn choose(
+        &self,
+        replicas: &[Replica],
+        way: &mut FindWay<'_>,
+        tables: &RefCell<Tables>,
+    ) -> Option<u16> {
         let mut ways = |replica: &Replica| {
             let way = replica.takes(self.position).then(|| way(replica.port))??;
             (self.passes_nodes || !way.passes_node).then_some(way)
@@ -81,19 +90,26 @@ impl Question<'_> {
                 let mut there = there;
                 there.next()
             }
+            Policy::Hash if self.hash == Hash::Maglev => {
+                let there: Vec<_> =
+                    there.map(|(number, replica, _)| (number, replica.salt)).collect();
+                return tables.borrow_mut().find(self.salt, replicas.len(), &there, self.flow());
+            }
             Policy::Hash => {
                 let client = mix(self.call.client, self.salt);
                 // `max_by_key` takes the last of equals, which 64 bits do not have.
                 there.max_by_key(|(_, replica, _)| draw(client ^ replica.salt))
             }
             Policy::RoundRobin => {
-                let last = self.turn.last;
+                let last = self.turn.1.last;
                 // `false` is before `true`: those after the last one, then from the beginning.
                 there.min_by_key(|(number, ..)| (last.is_some_and(|last| *number <= last), *number))
             }
             Policy::Random => {
                 let there: Vec<_> = there.collect();
-                let hash = mix(u128::from(self.turn.begun), self.salt);
+                let (router, turn) = self.turn;
+                let router = router.map_or(0, |router| draw(u64::from(router.0) + 1));
+                let hash = mix(u128::from(turn.begun), self.salt ^ router);
                 // The number of them by 2⁶⁴ parts of one.
                 let [point, _] = halves(u128::from(hash) * there.len() as u128);
                 there.into_iter().nth(usize::try_from(point).unwrap_or(0))
@@ -101,6 +117,12 @@ impl Question<'_> {
             Policy::Weighted => return self.by_weight(replicas, &mut ways),
         };
         chosen.map(|(number, ..)| number)
+    }
+
+    /// A hash of the flow.
+    fn flow(&self) -> u64 {
+        let ports = u64::from(self.call.client_port) << 16 | u64::from(self.call.port);
+        mix(self.call.client, ports ^ self.salt)
     }
 
     /// The flow's hash is a point on a line that the weights divide.
@@ -111,9 +133,7 @@ impl Question<'_> {
     ) -> Option<u16> {
         let mut weight = |replica: &Replica| ways(replica).map_or(0, |_| u64::from(replica.weight));
         let total: u64 = replicas.iter().map(&mut weight).sum();
-        let ports = u64::from(self.call.client_port) << 16 | u64::from(self.call.port);
-        let hash = mix(self.call.client, ports ^ self.salt);
-        let [point, _] = halves(u128::from(hash) * u128::from(total));
+        let [point, _] = halves(u128::from(self.flow()) * u128::from(total));
         let mut passed = 0;
         for (number, replica) in (0..).zip(replicas) {
             passed += weight(replica);
@@ -168,8 +188,11 @@ mod tests {
         call: &Call,
         ways: &[Option<Way>],
     ) -> Option<u16> {
-        let question = Question { policy, position: 0, passes_nodes: false, salt: 5, turn, call };
-        question.choose(replicas, &mut |port| ways[port.index()])
+        let hash = Hash::Rendezvous;
+        let turn = (None, turn);
+        let question =
+            Question { policy, hash, position: 0, passes_nodes: false, salt: 5, turn, call };
+        question.choose(replicas, &mut |port| ways[port.index()], &RefCell::default())
     }
 
     fn way(millis: u64, hops: u32) -> Option<Way> {
@@ -311,9 +334,10 @@ mod tests {
             position: 0,
             passes_nodes: true,
             salt: 5,
-            turn: Turn::default(),
+            turn: (None, Turn::default()),
+            hash: Hash::Rendezvous,
             call: &call,
         };
-        assert_eq!(question.choose(&all, &mut |_| through), Some(0));
+        assert_eq!(question.choose(&all, &mut |_| through, &RefCell::default()), Some(0));
     }
 }

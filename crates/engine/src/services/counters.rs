@@ -9,6 +9,9 @@ pub struct ServiceCounters {
     pub unserved: u64,
     /// Connections that were seen first in their middle, because their pin was gone or never there.
     pub picked_up: u64,
+    /// Flows that a router gave another replica than the router before it, with pins of their own.
+    #[serde(default)]
+    pub moved_flows: u64,
     /// Connections that were open when their replica's node was lost.
     #[serde(default)]
     pub lost_connections: u64,
@@ -35,6 +38,7 @@ impl ServiceCounters {
         let pairs = [
             (&mut self.unserved, other.unserved),
             (&mut self.picked_up, other.picked_up),
+            (&mut self.moved_flows, other.moved_flows),
             (&mut self.lost_connections, other.lost_connections),
             (&mut self.lost, other.lost),
             (&mut self.resets, other.resets),

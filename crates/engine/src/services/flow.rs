@@ -1,6 +1,6 @@
 //! Flows: which have a replica, what their packets say of them, and how a new one gets its own.
 
-use windtunnel_model::plan::{Encapsulation, Policy, Transport};
+use windtunnel_model::plan::{Encapsulation, Pinning, Policy, Transport};
 use windtunnel_model::{PortId, RouterId, Time};
 use windtunnel_wire::tcp;
 
@@ -11,6 +11,18 @@ use super::rows::Row;
 use super::{Aim, Moved, Services};
 
 impl Services {
+    /// Under what a router knows a flow.
+    pub(super) fn key(&self, router: RouterId, (number, row): (u16, &Row), call: &Call) -> Key {
+        let Call { client, client_port, .. } = *call;
+        let router = self.is_apart(row).then_some(router);
+        Key { client, client_port, row: number, router }
+    }
+
+    /// Whether each router has pins of its own for a row's service.
+    pub(super) fn is_apart(&self, row: &Row) -> bool {
+        self.list[usize::from(row.service)].planned.pins == Pinning::PerRouter
+    }
+
     /// The pin of a flow whose time is not over.
     pub(super) fn known(&self, now: Tick, key: &Key) -> Option<u32> {
         let number = self.pins.find(key)?;
@@ -50,7 +62,7 @@ impl Services {
         };
         let pin = self.pins.get_mut(number);
         pin.seen = now.latest(pin.seen);
-        pin.router = u16::try_from(router.0).unwrap_or(u16::MAX);
+        pin.router = router;
         if flags & tcp::ACK != 0 {
             pin.acknowledged = acknowledgement;
         }
@@ -70,7 +82,7 @@ impl Services {
 
     /// Whether a router was the last to redirect a flow.
     pub(super) fn is_of(&self, pin: u32, router: RouterId) -> bool {
-        u32::from(self.pins.get(pin).router) == router.0
+        self.pins.get(pin).router == router
     }
 
     /// Whether there is a way to a replica from the router that asks.
@@ -102,7 +114,8 @@ impl Services {
         if matches!(call.kind, CallKind::Error) {
             return Aim::Nowhere;
         }
-        let chosen = self.choose(row, call, way).filter(|_| !self.is_of_origin(row, call));
+        let chosen = self.choose(router, row, call, way);
+        let chosen = chosen.filter(|_| !self.is_of_origin(row, call));
         let service = &mut self.list[usize::from(row.service)];
         let Some(replica) = chosen else {
             service.counters.unserved += 1;
@@ -114,30 +127,63 @@ impl Services {
             service.counters.picked_up += u64::from(picked_up);
             self.note_plain(row);
             self.note_choice(router, key.row, replica);
-            self.list[usize::from(row.service)].turn.took(replica);
+            self.note_moved_flow(Tick::of(now), &key, row, replica);
+            let turns = &mut self.list[usize::from(row.service)].turns;
+            turns.entry(key.router).or_default().took(replica);
             self.pin(now, router, key, replica, call);
         }
         Aim::To(replica)
     }
 
     /// Whether it is in the middle of a connection that began while no replica was there: that has
-    /// no pin, and goes on at the origin.
+    /// no pin, and goes on at the origin. Routers that are apart cannot know that.
     pub(super) fn is_of_origin(&self, row: &Row, call: &Call) -> bool {
         let has_origin = self.list[usize::from(row.service)].planned.has_origin;
-        has_origin && row.port.transport == Transport::Tcp && !call.opens()
+        let may_be = has_origin && !self.is_apart(row);
+        may_be && row.port.transport == Transport::Tcp && !call.opens()
     }
 
-    pub(super) fn choose(&self, row: &Row, call: &Call, way: &mut FindWay<'_>) -> Option<u16> {
+    pub(super) fn choose(
+        &self,
+        router: RouterId,
+        row: &Row,
+        call: &Call,
+        way: &mut FindWay<'_>,
+    ) -> Option<u16> {
         let service = &self.list[usize::from(row.service)];
+        let router = self.is_apart(row).then_some(router);
         let question = Question {
             policy: service.planned.policy,
+            hash: service.planned.hash,
             position: row.position,
             passes_nodes: service.planned.encapsulation != Encapsulation::None,
             salt: service.planned.salt,
-            turn: service.turn,
+            turn: (router, service.turns.get(&router).copied().unwrap_or_default()),
             call,
         };
-        question.choose(&service.replicas, way)
+        question.choose(&service.replicas, way, &self.tables)
+    }
+
+    /// Counts a flow that a router gives another replica than a router before it did.
+    fn note_moved_flow(&mut self, now: Tick, key: &Key, row: &Row, replica: u16) {
+        if key.router.is_none() {
+            return;
+        }
+        let others = self.keys_of(key, row).filter_map(|key| self.known(now, &key));
+        // The last that redirected it.
+        let last = others.map(|pin| self.pins.get(pin)).min_by_key(|pin| now.since(pin.seen));
+        let moves = last.is_some_and(|pin| pin.state != State::Closing && pin.replica != replica);
+        self.list[usize::from(row.service)].counters.moved_flows += u64::from(moves);
+    }
+
+    /// Under what all routers know a flow that may know it.
+    pub(super) fn keys_of(&self, key: &Key, row: &Row) -> impl Iterator<Item = Key> + use<> {
+        let routers = match self.is_apart(row) {
+            true => self.list[usize::from(row.service)].planned.routers().map(Some).collect(),
+            false => alloc::vec![None],
+        };
+        let key = *key;
+        routers.into_iter().map(move |router| Key { router, ..key })
     }
 
     fn pin(&mut self, now: Time, router: RouterId, key: Key, replica: u16, call: &Call) {
@@ -153,7 +199,7 @@ impl Services {
             (Transport::Tcp, _) => State::Open,
         };
         let mut pin = Pin::new(key, replica, state, tick);
-        pin.router = u16::try_from(router.0).unwrap_or(u16::MAX);
+        pin.router = router;
         if let CallKind::Segment { sequence, acknowledgement, .. } = call.kind {
             (pin.initial, pin.acknowledged) = (sequence, acknowledgement);
         }

@@ -9,7 +9,7 @@
 use alloc::vec::Vec;
 
 use super::mix;
-use windtunnel_model::{Span, Time};
+use windtunnel_model::{RouterId, Span, Time};
 
 /// About a millisecond (2²⁰ ns) of time, wrapping after 52 days.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -60,6 +60,8 @@ pub(super) struct Key {
     pub(super) client: u128,
     pub(super) client_port: u16,
     pub(super) row: u16,
+    /// The router that alone knows it; `None`: all do.
+    pub(super) router: Option<RouterId>,
 }
 
 /// What a flow is doing.
@@ -95,11 +97,13 @@ pub(super) struct Pin {
     /// The last acknowledgement of the client.
     pub(super) acknowledged: u32,
     pub(super) seen: Tick,
+    /// The router that redirected it last.
+    pub(super) router: RouterId,
     client_port: u16,
     row: u16,
     pub(super) replica: u16,
-    /// The router that redirected it last.
-    pub(super) router: u16,
+    /// Whether only that router knows it.
+    is_own: bool,
     pub(super) state: State,
 }
 
@@ -114,7 +118,8 @@ impl Pin {
             client_port: key.client_port,
             row: key.row,
             replica,
-            router: 0,
+            router: key.router.unwrap_or(RouterId(0)),
+            is_own: key.router.is_some(),
             state,
         }
     }
@@ -122,7 +127,8 @@ impl Pin {
     pub(super) fn key(&self) -> Key {
         let join = |all, word: &u32| all << 32 | u128::from(*word);
         let client = self.client.iter().fold(0, join);
-        Key { client, client_port: self.client_port, row: self.row }
+        let router = self.is_own.then_some(self.router);
+        Key { client, client_port: self.client_port, row: self.row, router }
     }
 
     fn hash(&self) -> u64 {
@@ -291,7 +297,8 @@ impl Pins {
 }
 
 fn hash(key: &Key) -> u64 {
-    mix(key.client, u64::from(key.client_port) << 16 | u64::from(key.row))
+    let router = key.router.map_or(0, |router| u64::from(router.0) + 1);
+    mix(key.client, router << 32 | u64::from(key.client_port) << 16 | u64::from(key.row))
 }
 
 /// The part of a hash that is in the index, above the number.

@@ -109,23 +109,26 @@ impl Services {
     ) -> u16 {
         let service = &self.list[usize::from(row.service)];
         let end = service.replicas[position].port;
-        let routers = service.planned.at.iter().zip(0u32..).flat_map(|(word, at)| {
-            let set = (0..64u32).filter(move |bit| word >> bit & 1 != 0);
-            set.map(move |bit| RouterId(at * 64 + bit))
-        });
-        let mtu = routers.filter_map(|router| way(router, end)).map(|way| way.mtu).min();
+        let mtu = service
+            .planned
+            .routers()
+            .filter_map(|router| way(router, end))
+            .map(|way| way.mtu)
+            .min();
         segment_max(mtu, row.is_v6)
     }
 
     /// A replica's kernel ends a connection.
     fn take_reset(&mut self, node: NodeId, reply: &Reply) {
-        let Some(number) = self.pins.find(&reply.key) else { return };
-        let pin = self.pins.get_mut(number);
-        let service = &mut self.list[usize::from(reply.row.service)];
-        let replica = &mut service.replicas[usize::from(pin.replica)];
-        if replica.node == node {
-            replica.counters.live_connections -= u64::from(pin.state.is_connection());
-            pin.state = State::Closing;
+        for key in self.keys_of(&reply.key, &reply.row) {
+            let Some(number) = self.pins.find(&key) else { continue };
+            let pin = self.pins.get_mut(number);
+            let service = &mut self.list[usize::from(reply.row.service)];
+            let replica = &mut service.replicas[usize::from(pin.replica)];
+            if replica.node == node {
+                replica.counters.live_connections -= u64::from(pin.state.is_connection());
+                pin.state = State::Closing;
+            }
         }
     }
 
@@ -138,7 +141,7 @@ impl Services {
         let [port, client_port] =
             [[segment[0], segment[1]], [segment[2], segment[3]]].map(u16::from_be_bytes);
         let number = self.rows.find(mapped(info.source), port, tcp::PROTOCOL)?;
-        let key = Key { client: mapped(info.destination), client_port, row: number };
+        let key = Key { client: mapped(info.destination), client_port, row: number, router: None };
         Some(Reply { row: *self.rows.get(number), key, flags })
     }
 }

@@ -103,7 +103,7 @@ impl Services {
         if matches!(service.planned.policy, Policy::Hash | Policy::Weighted) {
             return None;
         }
-        let chosen = self.choose(row, &call, way)?;
+        let chosen = self.choose(router, row, &call, way)?;
         Some(service.replicas[usize::from(chosen)].node)
     }
 

@@ -49,6 +49,8 @@ fn plan() -> Plan {
         replicas: alloc::vec![PlannedReplica { node: NodeId(1), weight: 1 }],
         at: alloc::vec![R],
         policy: Policy::Nearest,
+        hash: Hash::Rendezvous,
+        pins: Pinning::Shared,
         health: None,
         fail_over: FailOver::New,
         on_loss: OnLoss::Reset,

@@ -141,7 +141,7 @@ impl Services {
         let begins = call.protocol == tcp::PROTOCOL
             && call.opens()
             && !is_plain()
-            && self.order(row, call, way).len() > 1;
+            && self.order(router, row, call, way).len() > 1;
         begins.then_some(Redirection::Held(service, router))
     }
 
@@ -205,7 +205,7 @@ impl Services {
         let Some(row) = number.map(|number| *self.rows.get(number)) else { return Taken::Plain };
         let mut order = Vec::new();
         if call.opens() {
-            order = self.order(&row, &call, way);
+            order = self.order(router, &row, &call, way);
             self.fit(&row, &order, (header, frame), way);
         }
         let Some(held) = self.transparent.of_mut(row.service) else { return Taken::Plain };
@@ -222,9 +222,15 @@ impl Services {
 
     /// The replicas of a new connection: first that of the policy, then the others, the nearest
     /// first.
-    fn order(&self, row: &Row, call: &Call, way: &mut FindWay<'_>) -> Vec<ReplicaId> {
+    fn order(
+        &self,
+        router: RouterId,
+        row: &Row,
+        call: &Call,
+        way: &mut FindWay<'_>,
+    ) -> Vec<ReplicaId> {
         let service = &self.list[usize::from(row.service)];
-        let Some(first) = self.choose(row, call, way) else { return Vec::new() };
+        let Some(first) = self.choose(router, row, call, way) else { return Vec::new() };
         let others = (0..)
             .zip(&service.replicas)
             .filter(|(number, replica)| *number != first && replica.takes(row.position));

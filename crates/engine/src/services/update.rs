@@ -94,7 +94,7 @@ impl Services {
             let key = pin.key();
             let row = self.rows.get(key.row);
             Broken {
-                router: RouterId(pin.router.into()),
+                router: pin.router,
                 service: SocketAddr::new(unmapped(row.address), row.port.port),
                 client: SocketAddr::new(unmapped(key.client), key.client_port),
                 acknowledged: pin.acknowledged,

@@ -1,6 +1,7 @@
 //! Services: what redirectors do with packets, in virtual time.
 
 mod changes;
+mod directors;
 mod fragments;
 mod icmp;
 mod laws;

@@ -132,6 +132,7 @@ fn of_service(
         replicas: replicas.map(|it| of_replica(evidence, it, redirected)).collect(),
         unserved_packets: counters.unserved,
         picked_up: counters.picked_up,
+        moved_flows: counters.moved_flows,
         lost_connections: counters.lost_connections,
         lost_packets: counters.lost,
         resets: counters.resets,

@@ -38,6 +38,12 @@ pub struct Service {
     pub at: Vec<RouterId>,
     /// Which replica gets what is new.
     pub policy: Policy,
+    /// With [`Policy::Hash`]: how.
+    #[serde(default, skip_serializing_if = "Hash::is_default")]
+    pub hash: Hash,
+    /// Which routers know the replica of a flow.
+    #[serde(default, skip_serializing_if = "Pinning::is_default")]
+    pub pins: Pinning,
     /// What is looked at beside whether programs listen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<Health>,
@@ -78,8 +84,7 @@ pub enum Policy {
     Weighted,
     /// That with the fewest live connections and flows; of equals, the first.
     LeastConnections,
-    /// By a hash of the client's address, so that a client stays at one replica (highest random
-    /// weight: Thaler, Ravishankar 1998).
+    /// By a hash that keeps most flows at their replica where others come and go: see [`Hash`].
     Hash,
     /// The first.
     Ordered,
@@ -87,6 +92,30 @@ pub enum Policy {
     RoundRobin,
     /// By a random draw for each flow, all alike.
     Random,
+}
+
+/// How flows are spread by their hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum Hash {
+    /// By the client's address, so that a client stays at one replica: the replica with the highest
+    /// random weight (Thaler, Ravishankar 1998). Where one goes, only its own clients move.
+    #[default]
+    Rendezvous,
+    /// By addresses, ports and protocol, with a table in which replicas have equal shares, to one
+    /// place (Maglev: Eisenbud et al., NSDI 2016). Where one goes, few flows of others move.
+    Maglev,
+}
+
+/// Which routers know the replica of an established flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pinning {
+    /// All: the flow stays with its replica where routes change.
+    #[default]
+    Shared,
+    /// Those that redirected it: another one gives it what its own policy says.
+    PerRouter,
 }
 
 /// A probe, beside what is seen of a replica's sockets.
@@ -199,6 +228,8 @@ impl Service {
             replicas: replicas.into_iter().map(|node| Replica { node, weight: 1 }).collect(),
             at: Vec::new(),
             policy: Policy::default(),
+            hash: Hash::default(),
+            pins: Pinning::default(),
             health: None,
             fail_over: FailOver::default(),
             on_loss: OnLoss::default(),
@@ -274,6 +305,18 @@ impl FailOver {
             FailOver::New => "new",
             FailOver::Transparent => "transparent",
         }
+    }
+}
+
+impl Hash {
+    fn is_default(&self) -> bool {
+        *self == Hash::default()
+    }
+}
+
+impl Pinning {
+    fn is_default(&self) -> bool {
+        *self == Pinning::default()
     }
 }
 

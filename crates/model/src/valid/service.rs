@@ -8,8 +8,8 @@ use core::net::IpAddr;
 use crate::id::NodeId;
 use crate::name;
 use crate::plan::{
-    Encapsulation, Health, Plan, Probe, Question, Service, ServiceChange, ServicePort,
-    ServiceUpdate, Transport,
+    Encapsulation, FailOver, Health, Pinning, Plan, Policy, Probe, Question, Service,
+    ServiceChange, ServicePort, ServiceUpdate, Transport,
 };
 use crate::time::Span;
 
@@ -57,6 +57,10 @@ fn validate_one(plan: &Plan, service: &Service) -> Result<(), Invalid> {
     let only_v4 = service.encapsulation != Encapsulation::Fragment || service.v6.is_none();
     ensure(only_v4, || "only IPv4 packets are fragmented by routers".to_owned())?;
     service.health.as_ref().map_or(Ok(()), |health| probe(service, health))?;
+    let is_apart = service.pins == Pinning::PerRouter;
+    let has_one_account =
+        service.fail_over == FailOver::Transparent || service.policy == Policy::LeastConnections;
+    ensure(!(is_apart && has_one_account), || "its routers cannot be apart".to_owned())?;
     let idle = [service.tcp_idle, service.udp_idle];
     ensure(
         idle.into_iter().all(|it| (Span::from_millis(1)..=Service::IDLE_MAX).contains(&it)),

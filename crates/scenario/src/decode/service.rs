@@ -8,7 +8,8 @@ use std::net::IpAddr;
 use serde_json::{Value as Json, json};
 use windtunnel_model::Span;
 use windtunnel_model::plan::{
-    Encapsulation, FailOver, Health, OnLoss, Ping, Policy, Service as Model, ServicePort,
+    Encapsulation, FailOver, Hash, Health, OnLoss, Ping, Pinning, Policy, Service as Model,
+    ServicePort,
 };
 
 use super::{At, Decoder, Field};
@@ -33,6 +34,9 @@ pub(crate) struct ServiceDraft {
     /// `None`: all routers.
     pub(crate) at: Option<Vec<At<String>>>,
     pub(crate) policy: Option<At<PolicyDraft>>,
+    /// How the policy `hash` does it.
+    pub(crate) hash: Option<At<Hash>>,
+    pub(crate) pins: Option<At<Pinning>>,
     pub(crate) health: Option<At<Health>>,
     pub(crate) fail_over: Option<At<FailOver>>,
     pub(crate) on_loss: Option<OnLoss>,
@@ -72,6 +76,11 @@ map! {
         "at" AT: Names,
         /// Which replica gets a new connection; default nearest.
         "policy" POLICY: PolicyForm,
+        /// How the policy `hash` spreads what is new; default rendezvous. Alone it says `policy: hash`,
+        /// too.
+        "hash" HASH: HashWord,
+        /// Which routers know the replica of a connection or flow; default shared.
+        "pins" PINS: PinsWord,
         /// Probes, beside whether a program listens.
         "health" HEALTH: HealthForm,
         /// What becomes of connections whose replica is lost; default new.
@@ -100,7 +109,7 @@ words! {
         "hops" => Policy::Hops,
         /// That with the fewest live connections and flows; of equals, the first.
         "least-connections" => Policy::LeastConnections,
-        /// Always the same for one client, by a hash of its address.
+        /// By a hash, so that most stay at their replica where others come and go: `hash` says how.
         "hash" => Policy::Hash,
         /// The first that is there.
         "ordered" => Policy::Ordered,
@@ -108,6 +117,29 @@ words! {
         "round-robin" => Policy::RoundRobin,
         /// By a random draw for each connection, by the seed; all alike.
         "random" => Policy::Random,
+    }
+}
+
+words! {
+    /// How the policy `hash` spreads connections and flows.
+    HashWord as "ServiceHash"; Hash {
+        /// Always the same for one client, by its address. Where a replica goes, only its own clients
+        /// move (highest random weight).
+        "rendezvous" => Hash::Rendezvous,
+        /// By addresses, ports and protocol, with a table of equal shares to one place (Maglev). Where
+        /// a replica goes, few others move.
+        "maglev" => Hash::Maglev,
+    }
+}
+
+words! {
+    /// Which routers know the replica of an established connection or flow.
+    PinsWord as "Pins"; Pinning {
+        /// All: it stays with its replica where routes change.
+        "shared" => Pinning::Shared,
+        /// Those that redirected it. Where routes change, another one gives it what its own policy
+        /// says, as routers and load balancers do that do not talk to each other.
+        "per-router" => Pinning::PerRouter,
     }
 }
 
@@ -193,6 +225,8 @@ fn read_service(from: &mut Decoder<'_>, field: Field<'_>) -> Option<ServiceDraft
         replicas: replicas?,
         at: from.read(&fields, Service::AT)?,
         policy: from.read_at(&fields, Service::POLICY),
+        hash: from.read_at(&fields, Service::HASH),
+        pins: from.read_at(&fields, Service::PINS),
         health: from.read_at_key(&fields, Service::HEALTH),
         fail_over: from.read_at(&fields, Service::FAIL_OVER),
         on_loss: from.read(&fields, Service::ON_LOSS)?,

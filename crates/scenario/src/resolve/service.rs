@@ -5,8 +5,8 @@ mod expect;
 mod transparent;
 
 use windtunnel_model::plan::{
-    Action, FailOver, Health, NetworkModel, Ping, Plan, Policy, Probe, Replica, Service,
-    ServiceChange, ServiceUpdate, Transport,
+    Action, FailOver, Hash, Health, NetworkModel, Ping, Pinning, Plan, Policy, Probe, Replica,
+    Service, ServiceChange, ServiceUpdate, Transport,
 };
 use windtunnel_model::{NodeId, RouterId, ServiceId};
 
@@ -40,6 +40,7 @@ pub(super) fn resolve(
             }
         }
         transparent::check(found, whole, draft, service);
+        directors(found, draft, service);
         if let Some(At { value: Ping::Router, place }) = draft.ping
             && whole.model.settled != NetworkModel::Hops
         {
@@ -55,6 +56,29 @@ pub(super) fn resolve(
             let hint = "over several machines use another policy, such as `weighted`";
             found.mistake_with_hint(policy.place, message, hint);
         }
+    }
+}
+
+/// Refuses a hash that nothing uses, and routers that are apart where they cannot be.
+fn directors(found: &mut Diagnostics, draft: &ServiceDraft, service: &Service) {
+    if let Some(hash) = draft.hash.as_ref().filter(|_| service.policy != Policy::Hash) {
+        let message = format!("hash: the policy `{}` uses none", service.policy.name());
+        found.mistake_with_hint(hash.place, message, "write `policy: hash`, or leave `hash` out");
+    }
+    let Some(At { value: Pinning::PerRouter, place }) = draft.pins else { return };
+    let reason = match (service.fail_over, service.policy) {
+        (FailOver::Transparent, _) => Some((
+            "with `fail-over: transparent` one router keeps each connection, whatever routes do",
+            "use `fail-over: new`, or leave `pins` out",
+        )),
+        (_, Policy::LeastConnections) => Some((
+            "`least-connections` counts the connections of all routers together",
+            "use another policy, such as `round-robin`, or leave `pins` out",
+        )),
+        _ => None,
+    };
+    if let Some((reason, hint)) = reason {
+        found.mistake_with_hint(place, format!("pins: `per-router`: {reason}"), hint);
     }
 }
 
@@ -90,7 +114,13 @@ fn service(
         origin: draft.origin.as_ref().and_then(|origin| directory.node(found, origin)),
         replicas: replicas(found, draft, directory),
         at: routers(found, draft, directory, routers_of),
-        policy: draft.policy.as_ref().map_or(Policy::Nearest, |policy| policy.value.policy),
+        policy: match (&draft.policy, &draft.hash) {
+            (Some(policy), _) => policy.value.policy,
+            (None, Some(_)) => Policy::Hash,
+            (None, None) => Policy::default(),
+        },
+        hash: draft.hash.as_ref().map_or(Hash::default(), |hash| hash.value),
+        pins: draft.pins.as_ref().map_or(Pinning::default(), |pins| pins.value),
         health: draft.health.as_ref().map(|health| health.value.clone()),
         fail_over: draft.fail_over.as_ref().map_or(FailOver::New, |it| it.value),
         on_loss: draft.on_loss.unwrap_or_default(),

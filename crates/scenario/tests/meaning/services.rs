@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use windtunnel_model::expect::{Bounds, Claim, ServiceFact};
 use windtunnel_model::plan::{
-    Action, Encapsulation, FailOver, Health, OnLoss, Policy, Probe, Question, Service,
-    ServiceChange, ServiceUpdate, Transport,
+    Action, Encapsulation, FailOver, Hash, Health, OnLoss, Pinning, Policy, Probe, Question,
+    Service, ServiceChange, ServiceUpdate, Transport,
 };
 use windtunnel_model::{NodeId, Plan, RouterId, ServiceId, Span};
 
@@ -232,4 +232,17 @@ fn each_fact_of_a_service_is_an_expectation_of_its_own() {
     ];
     let wanted = wanted.map(|fact| Claim::Service { service, fact });
     assert_eq!(claims, wanted.iter().collect::<Vec<_>>());
+}
+
+#[test]
+fn directors_that_do_not_talk_to_each_other_are_two_keys_and_a_hash_is_a_policy() {
+    let plain = only("{www: {ports: 80/tcp, replicas: s}}");
+    assert_eq!((plain.hash, plain.pins), (Hash::Rendezvous, Pinning::Shared));
+    let own = only("{www: {ports: 80/tcp, replicas: s, hash: maglev, pins: per-router}}");
+    assert_eq!((own.policy, own.hash, own.pins), (Policy::Hash, Hash::Maglev, Pinning::PerRouter));
+    let said = only("{www: {ports: 80/tcp, replicas: s, policy: hash, hash: rendezvous}}");
+    assert_eq!((said.policy, said.hash), (Policy::Hash, Hash::Rendezvous));
+    // What a plan does not use is not in it: its digest is as before.
+    let json = serde_json::to_string(&plain).unwrap();
+    assert!(!json.contains("pins") && !json.contains(r#""hash""#), "{json}");
 }

@@ -21,6 +21,10 @@ pub struct ServiceReport {
     pub unserved_packets: u64,
     /// Connections that were seen first in their middle.
     pub picked_up: u64,
+    /// With `pins: per-router`: connections and flows that a router gave another replica than the
+    /// router before it.
+    #[serde(default)]
+    pub moved_flows: u64,
     /// Connections that were open when their replica's node was lost.
     #[serde(default)]
     pub lost_connections: u64,

@@ -35,6 +35,10 @@ pub(super) fn services(report: &Report) -> String {
         let more = quantity::count(more + 1, "more service");
         text.push_str(&format!("… and {more}: see run.json\n"));
     }
+    for service in report.services.iter().filter(|service| service.moved_flows > 0) {
+        let (name, count) = (&service.service, service.moved_flows);
+        text.push_str(&format!("{name}: other routers gave other replicas to {count} flows\n"));
+    }
     text
 }
 

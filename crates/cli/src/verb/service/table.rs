@@ -69,6 +69,7 @@ fn counts(service: &ServiceStatus) -> String {
     let counts = [
         (service.unserved_packets, "packets that no replica got"),
         (service.picked_up, "connections that were seen first in their middle"),
+        (service.moved_flows, "flows that another router gave another replica"),
         (service.lost_packets, "packets of connections whose replica is lost"),
         (service.resets, "resets for those"),
         (service.clamped, "SYN-ACKs with a smaller MSS"),

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn key(client: u32) -> Key {
-    Key { client: u128::from(client), client_port: 4000, row: 3 }
+    Key { client: u128::from(client), client_port: 4000, row: 3, router: None }
 }
 
 fn pin(client: u32, replica: u16) -> Pin {
@@ -22,9 +22,11 @@ fn a_pin_has_40_bytes_and_48_with_its_places_in_the_index() {
 
 #[test]
 fn a_pin_gives_its_key_back() {
-    let key =
-        Key { client: 0xfd00_0001_0002_0003_0004_0005_0006_0007, client_port: 9, row: 65_000 };
-    assert_eq!(Pin::new(key, 7, State::Flow, Tick(5)).key(), key);
+    let client = 0xfd00_0001_0002_0003_0004_0005_0006_0007;
+    for router in [None, Some(RouterId(0)), Some(RouterId(1 << 20))] {
+        let key = Key { client, client_port: 9, row: 65_000, router };
+        assert_eq!(Pin::new(key, 7, State::Flow, Tick(5)).key(), key);
+    }
 }
 
 #[test]

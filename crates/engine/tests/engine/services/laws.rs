@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use windtunnel_model::plan::{LinkChange, OnLoss, Policy, ServiceUpdate};
+use windtunnel_model::plan::{Hash, LinkChange, OnLoss, Pinning, Policy, ServiceUpdate};
 use windtunnel_model::{Lane, LinkPatch, NodeId, Span};
 use windtunnel_wire::{build, tcp};
 
@@ -127,13 +127,17 @@ fn other(from: u16) -> Vec<u8> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// An established connection stays with its replica whatever changes.
+    /// An established connection stays with its replica whatever changes, here also where routers
+    /// are apart: all packets of the client meet the same one. The counts are those of the pins.
     #[test]
     fn a_pinned_connection_never_changes_its_replica(
-        steps in steps(), policy in policies(), reset in any::<bool>(),
+        steps in steps(), policy in policies(), [reset, apart, maglev] in any::<[bool; 3]>(),
     ) {
         let on_loss = if reset { OnLoss::Reset } else { OnLoss::Silent };
-        let mut net = world(Service { policy, on_loss, ..service() });
+        let is_apart = apart && policy != Policy::LeastConnections;
+        let pins = if is_apart { Pinning::PerRouter } else { Pinning::Shared };
+        let hash = if maglev { Hash::Maglev } else { Hash::Rendezvous };
+        let mut net = world(Service { policy, hash, pins, on_loss, ..service() });
         let outs = play(&mut net, &steps);
         // By port: the replica that the last connection's first segment came to.
         let mut replicas: BTreeMap<u16, u32> = BTreeMap::new();

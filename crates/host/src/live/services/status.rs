@@ -77,6 +77,7 @@ impl Live {
             replicas: replicas.map(|it| self.replica(it, redirected)).collect(),
             unserved_packets: counters.unserved,
             picked_up: counters.picked_up,
+            moved_flows: counters.moved_flows,
             lost_packets: counters.lost,
             resets: counters.resets,
             clamped: counters.clamped,
