@@ -18,6 +18,8 @@ use crate::report::Report;
 pub(crate) enum Order {
     /// The run's clock starts: at this time of `CLOCK_MONOTONIC`.
     Begin { origin_ns: u64 },
+    /// The run has ended, and programs are about to be stopped.
+    CountNoMore,
     /// All is over.
     End,
 }

@@ -119,6 +119,12 @@ impl Gateway {
         let _ = message::send(&self.control, &Order::Begin { origin_ns }, &[]);
     }
 
+    /// The run has ended: what is lost or refused from now on, while programs are stopped, does not
+    /// count.
+    pub fn count_no_more(&self) {
+        let _ = message::send(&self.control, &Order::CountNoMore, &[]);
+    }
+
     /// Ends it: what it has carried, refused and lost, or how it came to an end before.
     ///
     /// # Errors

@@ -54,9 +54,44 @@ impl Report {
         }
     }
 
+    /// What counts of it, where it was this when the run ended: flows and their bytes are known when they
+    /// are over, but what is lost or refused while programs are being stopped is no part of the run.
+    #[must_use]
+    pub(crate) fn of_run(self, at_end: Option<&Report>) -> Report {
+        let Some(Report { refused, ignored, lost, echo_denied, .. }) = at_end.cloned() else {
+            return self;
+        };
+        Report { refused, ignored, lost, echo_denied, ..self }
+    }
+
     /// All that was refused.
     #[must_use]
     pub fn refused_in_all(&self) -> u64 {
         self.refused.values().fold(0, |sum, count| sum.saturating_add(*count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_lost_or_refused_after_the_end_of_the_run_does_not_count_and_bytes_do() {
+        let mut report = Report::default();
+        report.count(Count::Lost("packets", 2));
+        report.count(Count::Refused(Refusal::Machine));
+        let at_end = report.clone();
+        report.count(Count::Lost("packets", 5));
+        report.count(Count::Lost("connections", 1));
+        report.count(Count::Refused(Refusal::Machine));
+        report.count(Count::Ignored("malformed"));
+        report.count(Count::Flow("tcp"));
+        (report.echo_denied, report.sent_bytes) = (3, 700);
+        let whole = report.clone().of_run(None);
+        assert_eq!((whole.lost["packets"], whole.echo_denied), (7, 3), "its end was not said");
+        let counted = report.of_run(Some(&at_end));
+        assert_eq!(counted.lost, BTreeMap::from([("packets".to_owned(), 2)]));
+        assert_eq!((counted.refused_in_all(), counted.ignored.len()), (1, 0));
+        assert_eq!((counted.flows["tcp"], counted.sent_bytes, counted.echo_denied), (1, 700, 0));
     }
 }

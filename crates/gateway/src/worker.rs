@@ -69,6 +69,8 @@ struct Worker {
     names: Names,
     ports: Ports,
     reassembly: Reassembly,
+    /// What it had counted when the run ended, and programs began to be stopped.
+    at_end: Option<Report>,
 }
 
 /// Works until all is over; the parent is informed of what goes wrong.
@@ -112,7 +114,8 @@ fn prepare(start: Start) -> Result<(Worker, packet::Socket), String> {
     tcp.listen_for_names(&mut context).map_err(failed("answer for names"))?;
     let ports = Ports::open(&context, listening).map_err(failed("publish ports"))?;
     let (udp, echo, reassembly) = (Udp::default(), Echo::default(), Reassembly::default());
-    let worker = Worker { context, control, tcp, udp, echo, names, ports, reassembly };
+    let at_end = None;
+    let worker = Worker { context, control, tcp, udp, echo, names, ports, reassembly, at_end };
     Ok((worker, ring))
 }
 
@@ -166,13 +169,20 @@ impl Worker {
                 self.context.log.begin(origin_ns);
                 Ok(false)
             }
+            Some((Order::CountNoMore, _)) => {
+                // Of what the kernel has dropped until now, too.
+                self.expire(ring);
+                self.at_end = Some(self.context.report.clone());
+                Ok(false)
+            }
             Some((Order::End, _)) => {
                 self.expire(ring);
                 self.tcp.close(&mut self.context);
                 self.udp.close(&mut self.context);
                 self.echo.close(&mut self.context);
                 self.context.report.lines_lost = self.context.log.lost();
-                message::send(&self.control, &News::Ended(self.context.report.clone()), &[])?;
+                let report = self.context.report.clone().of_run(self.at_end.as_ref());
+                message::send(&self.control, &News::Ended(report), &[])?;
                 Ok(true)
             }
             None => Ok(true),

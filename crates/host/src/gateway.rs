@@ -56,6 +56,13 @@ pub(crate) fn begin(gateway: Option<&Gateway>, origin: Time) {
     }
 }
 
+/// The run has ended, and programs are about to be stopped.
+pub(crate) fn count_no_more(gateway: Option<&Gateway>) {
+    if let Some(gateway) = gateway {
+        gateway.count_no_more();
+    }
+}
+
 /// Nodes are about to vanish.
 pub(crate) fn end(gateway: Option<Gateway>) -> Option<GatewayEnd> {
     gateway.map(|gateway| gateway.end(PATIENCE))

@@ -47,6 +47,8 @@ pub(crate) struct Limits {
     origin_ns: u64,
     /// When groups that have no meter are looked at.
     look_at_ns: u64,
+    /// Whether the run has ended.
+    is_over: bool,
     notes: Vec<String>,
     /// Where processors are divided by weight.
     shares: Option<Shares>,
@@ -178,6 +180,19 @@ impl Limits {
         self.reservations.iter_mut().for_each(|limited| limited.check(&[]));
     }
 
+    /// The run has ended: programs that are being stopped hold no limit, and break none. What they did
+    /// until now counts.
+    pub(crate) fn end(&mut self, now: Time, pid: impl Fn(usize) -> Option<u32>) {
+        self.check(pid);
+        self.all().for_each(|limited| limited.end(now.as_nanos()));
+        self.is_over = true;
+    }
+
+    /// Whether the run has ended.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
     /// Reads the groups whose windows are complete. Returns what happened at limits.
     pub(crate) fn sample(&mut self, now: Time, pid: impl Fn(usize) -> Option<u32>) -> Vec<Reached> {
         let now_ns = now.as_nanos();
@@ -196,6 +211,9 @@ impl Limits {
     /// Whether a program that was killed just now may have been by a limit: what its node's groups
     /// say. Named is that program.
     pub(crate) fn killed(&mut self, node: usize, program: usize) -> Vec<Reached> {
+        if self.is_over {
+            return Vec::new();
+        }
         let limited = self.nodes.iter_mut().filter(|limited| limited.owner == Owner::Node(node));
         let limited = limited.chain(&mut self.reservations);
         let mut reached: Vec<Reached> = limited.flat_map(Limited::look).collect();
@@ -230,9 +248,7 @@ impl Limits {
     }
 
     /// What all had. Groups go away, as the nodes have.
-    pub(crate) fn into_accounts(mut self) -> (Vec<Account>, Vec<Bound>) {
-        // What a short run did between two looks counts, too.
-        self.all().for_each(|limited| drop(limited.look()));
+    pub(crate) fn into_accounts(self) -> (Vec<Account>, Vec<Bound>) {
         let (mut accounts, mut bounds) = (Vec::new(), Vec::new());
         // Groups of nodes go before those around them.
         for limited in self.nodes.into_iter().chain(self.reservations) {

@@ -1,6 +1,8 @@
 //! The machine's outside as a node: real programs reach servers of this machine's loopback, by the name
 //! `host`, across emulated links. Nothing of these tests leaves the machine.
 
+#[path = "internet/ending.rs"]
+mod ending;
 #[path = "internet/nat.rs"]
 mod nat;
 #[path = "internet/server.rs"]

@@ -26,9 +26,10 @@ impl Limits {
         windows: &[ProcessorWindow],
         failure: Option<String>,
     ) {
+        let is_over = self.is_over();
         let Some(account) = self.account_of(node) else { return };
         windows.iter().for_each(|window| account.add((*window).into()));
-        if let Some(why) = failure {
+        if let Some(why) = failure.filter(|_| !is_over) {
             let name = cx.nodes.name(node);
             cx.journal.warn(format!("the processor limit of node {name} is not held: {why}"));
             account.fail(why);
@@ -39,6 +40,7 @@ impl Limits {
 impl Live {
     /// A node's init has something to say of what its programs use.
     pub(super) fn used(&mut self, node: usize, used: &ProgramUse, failure: Option<&str>) {
+        let failure = failure.filter(|_| !self.limits.is_over());
         let Some(limited) = self.limits.of(node) else { return };
         let is_new = limited.bounds.iter().all(|bound| bound.failure.is_none());
         let reached = limited.used(used, failure);

@@ -1,7 +1,7 @@
 //! The stages of a live run, from the first measurement to its end.
 
 use windtunnel_control::part::FromPart;
-use windtunnel_model::{Span, Time};
+use windtunnel_model::{NodeId, Span, Time};
 use windtunnel_trace::event::EventKind;
 
 use super::farewell::{Farewell, LOOK_EVERY, clients_are_leaving};
@@ -109,7 +109,10 @@ impl Live {
     /// From now on nothing that is late or lost counts.
     pub(crate) fn count_no_more(&mut self) {
         self.network.order(Order::End);
-        self.load.end(self.cx.journal.now());
+        let now = self.cx.journal.now();
+        self.load.end(now);
+        let inits = self.cx.nodes.inits();
+        self.limits.end(now, |node| inits.pid(NodeId::from_index(node)));
     }
 
     /// Notifies the other members that the run is over.

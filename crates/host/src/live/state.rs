@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use windtunnel_control::Listener;
-use windtunnel_model::{NodeId, Plan, Span, Time};
+use windtunnel_model::{Plan, Span, Time};
 use windtunnel_routing::Routes;
 use windtunnel_sys::poll::Event as Wake;
 use windtunnel_sys::signal;
@@ -208,7 +208,6 @@ impl Live {
         let tally = self.network.finish(await_datagrams);
         let load = self.load.when_late(&tally, journal.origin());
         let captures = self.captures.finish(&mut self.connections);
-        self.limits.check(|node| nodes.inits().pid(NodeId::from_index(node)));
         drop(nodes);
         let (limits, bounds) = self.limits.into_accounts();
         let carried = self.programs.launcher.into_output().finish();

@@ -23,6 +23,9 @@ pub(crate) struct Account {
     /// When the run began.
     #[serde(skip)]
     pub(crate) origin_ns: u64,
+    /// When it ended.
+    #[serde(skip)]
+    pub(crate) ended_ns: Option<u64>,
 }
 
 /// About a second of a run.
@@ -42,13 +45,27 @@ pub(crate) struct Window {
 impl Account {
     pub(crate) fn new(owner: Owner, asked_millis: u32, mechanism: &str) -> Account {
         let (mechanism, windows) = (mechanism.to_owned(), Vec::new());
-        Account { owner, mechanism, asked_millis, windows, failure: None, origin_ns: 0 }
+        Account {
+            owner,
+            mechanism,
+            asked_millis,
+            windows,
+            failure: None,
+            origin_ns: 0,
+            ended_ns: None,
+        }
     }
 
-    /// Adds a window that is complete, unless it began before the run.
+    /// The run has ended.
+    pub(crate) fn end(&mut self, now_ns: u64) {
+        self.ended_ns = Some(now_ns);
+    }
+
+    /// Adds a window that is complete, unless it began before the run, or ended after it.
     pub(crate) fn add(&mut self, window: Window) {
         let began_ns = window.end_ns.saturating_sub(window.length_ns);
-        if self.origin_ns > 0 && began_ns >= self.origin_ns {
+        let is_over = self.ended_ns.is_some_and(|ended_ns| window.end_ns > ended_ns);
+        if self.origin_ns > 0 && began_ns >= self.origin_ns && !is_over {
             let end_ns = window.end_ns - self.origin_ns;
             self.windows.push(Window { end_ns, ..window });
         }
@@ -59,8 +76,11 @@ impl Account {
         exceeded(&self.windows)
     }
 
-    /// The limit could not be held. The first reason counts.
+    /// The limit could not be held. The first reason counts, and none after the end of the run.
     pub(crate) fn fail(&mut self, why: String) {
+        if self.ended_ns.is_some() {
+            return;
+        }
         self.failure.get_or_insert(why);
     }
 
@@ -160,6 +180,19 @@ mod tests {
         assert_eq!(account.exceeded(), [&account.windows[2]]);
         account.windows = vec![window(100, 400, 500), window(534, 400, 500), window(536, 400, 500)];
         assert_eq!(account.exceeded(), [&account.windows[2]], "20 ms of processor time at most");
+    }
+
+    #[test]
+    fn what_ended_after_the_run_is_not_in_its_account_nor_is_what_failed_then() {
+        let mut account = Account::new(Owner::Node(0), 250, "duty cycle");
+        account.origin_ns = 3_000_000_000;
+        account.end(5_500_000_000);
+        // The last whole second of the run may be reported late.
+        account.add(Window { end_ns: 5_000_000_000, ..window(3, 1, 250) });
+        account.add(Window { end_ns: 5_600_000_000, ..window(900, 1, 250) });
+        account.fail("its init is gone".to_owned());
+        let ends: Vec<u64> = account.windows.iter().map(|it| it.end_ns).collect();
+        assert_eq!((ends, account.failure), (vec![2_000_000_000], None));
     }
 
     #[test]

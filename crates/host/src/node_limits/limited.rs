@@ -131,6 +131,15 @@ impl Limited {
         self.look_at_disks();
     }
 
+    /// The run has ended. What a short run did between two looks counts, too.
+    pub(super) fn end(&mut self, now_ns: u64) {
+        drop(self.look());
+        for metered in &mut self.processors {
+            metered.account.end(now_ns);
+            metered.meter = None;
+        }
+    }
+
     /// Looks at limits of disks only.
     pub(super) fn look_at_disks(&mut self) {
         let Some(groups) = &mut self.groups else { return };

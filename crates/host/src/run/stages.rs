@@ -72,6 +72,7 @@ impl Started {
         let ending = live.until_end();
         let elapsed = live.elapsed();
         live.count_no_more();
+        gateway::count_no_more(gateway.as_ref());
         live.announce_end(&ending);
         let device_drops = DeviceDrops::until_now(&live.init_pids()).since(drops_before);
         let processors = spent_since(processors_before);

@@ -49,7 +49,7 @@ pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<Doubt> {
 fn counted<'a>(
     evidence: &'a Evidence<'_>,
 ) -> impl Iterator<Item = (&'a Service, &'a FailOverCounters)> {
-    let services = evidence.plan.services.iter().zip(&evidence.tally.services.services);
+    let services = evidence.plan.services.iter().zip(&evidence.redirections().services);
     services.filter_map(|(service, it)| Some((service, it.fail_over.as_ref()?)))
 }
 
@@ -66,7 +66,7 @@ fn unkept((service, counters): (&Service, &FailOverCounters)) -> Option<Doubt> {
 
 /// What is to be known of services beside what they did.
 pub(super) fn warnings(evidence: &Evidence<'_>) -> Vec<String> {
-    let pins = evidence.tally.services.pins;
+    let pins = evidence.redirections().pins;
     let counts = [
         (pins.unknown_fragments, "fragments came before the first of their datagram"),
         (pins.displaced_datagrams, "datagrams in fragments were forgotten because of others"),
@@ -268,6 +268,22 @@ links: [{between: [a, r]}, {between: [b, r]}]",
         let (doubts, disturbed) = unfaithful(&case);
         assert!(doubts[0].starts_with("service www: 3 connections were not kept"), "{doubts:?}");
         assert!(!disturbed);
+    }
+
+    #[test]
+    fn what_redirectors_counted_after_the_end_makes_no_run_doubtful() {
+        let mut case = case();
+        let of = |unkept, half_open_forgotten| {
+            let fail_over =
+                Some(FailOverCounters { unkept, half_open_forgotten, ..Default::default() });
+            vec![Redirected { fail_over, ..Redirected::default() }]
+        };
+        // 6000 openings of programs that were being stopped.
+        case.tally.services.services = of(3, 6000);
+        case.tally.services.pins.unknown_fragments = 9;
+        case.services.redirected.services = of(0, 0);
+        let verdict = case.judge().verdict;
+        assert_eq!((verdict.unfaithful, verdict.warnings), (Vec::new(), Vec::new()));
     }
 
     #[test]
