@@ -131,8 +131,7 @@ impl Group {
     }
 
     /// Those of some processes that are not in it, which they once were.
-    #[must_use]
-    pub fn outsiders(&self, processes: &[Pid]) -> Vec<Outsider> {
+    pub fn outsiders(&mut self, processes: &[Pid]) -> Vec<Outsider> {
         self.membership.outsiders(processes)
     }
 

@@ -13,7 +13,7 @@ use windtunnel_sys::process::Pid;
 
 use crate::hierarchy::{Hierarchy, groups_of};
 use crate::place::{Place, Resource};
-use crate::tree;
+use crate::tree::State;
 
 /// A process that is not in its group.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub struct Outsider {
 #[derive(Debug, Default)]
 pub(crate) struct Membership {
     homes: Vec<Home>,
+    /// What was outside at the last look and may not have been a program yet, with when it began.
+    put_off: Vec<(Pid, u64)>,
 }
 
 /// The place in one hierarchy.
@@ -66,33 +68,49 @@ impl Membership {
             let resources = limited.iter().filter(limits).copied().collect::<Vec<_>>();
             (!resources.is_empty()).then_some(Home { controllers, path, resources })
         };
-        Membership { homes: folders.iter().filter_map(home).collect() }
+        Membership { homes: folders.iter().filter_map(home).collect(), put_off: Vec::new() }
     }
 
     /// Those of some processes that have left, of those that run. Our own program is not looked at:
-    /// what is about to become another one enters its group before it does.
-    pub(crate) fn outsiders(&self, processes: &[Pid]) -> Vec<Outsider> {
+    /// what is about to become another one enters its group before it does. An ordinary user cannot see
+    /// the program of each process; where it cannot be seen of one that has not called execve(2), or
+    /// that is about to end, that one counts if it is outside at the next look as well.
+    pub(crate) fn outsiders(&mut self, processes: &[Pid]) -> Vec<Outsider> {
         if self.homes.is_empty() {
             return Vec::new();
         }
         let own = program(Path::new("/proc/self/exe"));
-        let found = processes.iter().filter_map(|pid| self.outsider(*pid, own));
-        found.collect()
+        let before = std::mem::take(&mut self.put_off);
+        let mut found = Vec::new();
+        for pid in processes {
+            let Some((outsider, is_program)) = self.outsider(*pid, own) else { continue };
+            let state = State::of(*pid).filter(|state| !state.has_ended());
+            let Some(state) = state else { continue };
+            let (id, is_passing) = ((*pid, state.began), state.is_beginning_or_ending());
+            if is_passing && !is_program && !before.contains(&id) {
+                self.put_off.push(id);
+            } else {
+                found.push(outsider);
+            }
+        }
+        found
     }
 
-    fn outsider(&self, pid: Pid, own: Option<(u64, u64)>) -> Option<Outsider> {
+    /// One that is outside, and whether its program can be seen.
+    fn outsider(&self, pid: Pid, own: Option<(u64, u64)>) -> Option<(Outsider, bool)> {
         let folder = PathBuf::from(format!("/proc/{}", pid.as_raw_nonzero()));
         // In this order: what is another program now has entered its group.
-        if own.is_some() && program(&folder.join("exe")) == own {
+        let program = program(&folder.join("exe"));
+        if own.is_some() && program == own {
             return None;
         }
         let resources = self.left(&folder);
-        // One that has ended is in no group.
-        if resources.is_empty() || tree::has_ended(pid) {
+        if resources.is_empty() {
             return None;
         }
         let name = fs::read_to_string(folder.join("comm")).unwrap_or_default();
-        Some(Outsider { pid, name: name.trim_end().to_owned(), resources })
+        let outsider = Outsider { pid, name: name.trim_end().to_owned(), resources };
+        Some((outsider, program.is_some()))
     }
 
     /// What does not limit a process, or one of its threads, any more.

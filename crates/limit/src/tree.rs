@@ -24,7 +24,7 @@ use windtunnel_sys::process::Pid;
 
 use crate::guard::Guard;
 use members::{Members, Walker};
-use state::State;
+pub(crate) use state::State;
 use stops::{Machine, Stops};
 
 /// The tree below the calling process.

@@ -123,7 +123,7 @@ impl NodeGroups {
     pub(super) fn bring_back(&mut self, processes: &[Pid]) -> Vec<(Vec<Resource>, String)> {
         let mut gone: Vec<Outsider> = Vec::new();
         // Each knows of what it limits itself.
-        for group in self.inner.iter().chain(&self.outer) {
+        for group in self.inner.iter_mut().chain(&mut self.outer) {
             for outsider in group.outsiders(processes) {
                 match gone.iter_mut().find(|other| other.pid == outsider.pid) {
                     Some(other) => other.resources.extend(outsider.resources),

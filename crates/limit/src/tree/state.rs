@@ -16,6 +16,8 @@ pub(crate) struct State {
     pub(crate) has_terminal: bool,
     /// The process group in the foreground of that.
     pub(crate) foreground: i32,
+    /// The kernel's `PF_` flags.
+    pub(crate) flags: u32,
     pub(crate) threads: u64,
     /// When it began, in ticks since the machine did.
     pub(crate) began: u64,
@@ -36,9 +38,20 @@ impl State {
         let (group, session) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
         let has_terminal = fields.next()? != "0";
         let foreground = fields.next()?.parse().ok()?;
-        let threads = fields.nth(11)?.parse().ok()?;
+        let flags = fields.next()?.parse().ok()?;
+        let threads = fields.nth(10)?.parse().ok()?;
         let began = fields.nth(1)?.parse().ok()?;
-        Some(State { letter, parent, group, session, has_terminal, foreground, threads, began })
+        Some(State {
+            letter,
+            parent,
+            group,
+            session,
+            has_terminal,
+            foreground,
+            flags,
+            threads,
+            began,
+        })
     }
 
     /// Whether it has not ended, nor been stopped by a signal. Of one whose first thread has ended
@@ -58,6 +71,11 @@ impl State {
             'Z' => self.threads <= 1,
             _ => false,
         }
+    }
+
+    /// Whether it has not called execve(2) since it was made, or is about to end.
+    pub(crate) fn is_beginning_or_ending(&self) -> bool {
+        self.flags & (FORKED_WITHOUT_EXEC | EXITING) != 0
     }
 
     /// The shell with job control whose foreground job a process is.
@@ -88,6 +106,10 @@ fn stops_of(sets: signal::Sets) -> Vec<Signal> {
     JOB_CONTROL.into_iter().filter(is_in).collect()
 }
 
+/// `PF_FORKNOEXEC` and `PF_EXITING` of the kernel's `include/linux/sched.h`.
+const FORKED_WITHOUT_EXEC: u32 = 0x40;
+const EXITING: u32 = 0x4;
+
 /// Not SIGSTOP, which may be ours.
 const JOB_CONTROL: [Signal; 3] = [Signal::TSTP, Signal::TTIN, Signal::TTOU];
 
@@ -99,7 +121,7 @@ mod tests {
     fn a_state_is_read_behind_any_name() {
         let line = |state, terminal, threads| {
             let line = format!(
-                "7 (a ) T) {state} 3 5 6 {terminal} 7 0 1 2 3 4 5 6 7 8 20 0 {threads} 0 99 1"
+                "7 (a ) T) {state} 3 5 6 {terminal} 7 64 1 2 3 4 5 6 7 8 20 0 {threads} 0 99 1"
             );
             State::of_line(&line).unwrap()
         };
@@ -111,6 +133,8 @@ mod tests {
         assert!(!line("S", 0, 1).has_terminal);
         assert!(line("Z", 0, 2).can_run() && !line("Z", 0, 1).can_run());
         assert!(line("Z", 0, 1).has_ended() && !line("Z", 0, 2).has_ended() && !state.has_ended());
+        assert!(state.is_beginning_or_ending());
+        assert!(!State { flags: 0x40_0000, ..state }.is_beginning_or_ending());
         assert_eq!(State::of_line("7 (a) S"), None);
     }
 
