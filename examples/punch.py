@@ -12,6 +12,8 @@ import sys
 import time
 
 PORTS = (3478, 3479)
+# A client that waits long for a processor is to meet its peer as well.
+PATIENCE_S = 6.0
 
 
 def serve() -> None:
@@ -69,7 +71,7 @@ def punch(client: socket.socket, peer: tuple[str, int], patience_s: float) -> tu
                     seen, peer = True, source
                     if data.endswith(b"seen") and confirmed is None:
                         # The other side may not know yet.
-                        confirmed, begin = source, time.monotonic() - patience_s + 0.5
+                        confirmed, begin = source, time.monotonic() - patience_s + 1.0
         except TimeoutError:
             continue
     return confirmed
@@ -85,7 +87,7 @@ def meet(server: str, pair: str, name: str, predict: bool) -> int:
     print(f"{name} is seen at {address}:{first}, then at port {second}", flush=True)
     join = f"join {pair} {name} {address} {port}"
     peer = ask(client, (host, PORTS[0]), join, "peer")
-    met = punch(client, (peer[0], int(peer[1])), 2.0)
+    met = punch(client, (peer[0], int(peer[1])), PATIENCE_S)
     print(f"{name} met {met[0]}:{met[1]}" if met else f"{name} met no peer", flush=True)
     return 0 if met else 1
 
