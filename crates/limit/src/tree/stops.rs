@@ -14,7 +14,7 @@
 //! The tests try every order in which the steps of both can come, with the end of this process after
 //! each.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -45,6 +45,9 @@ pub(crate) trait Processes {
     /// Waits until one is stopped that was to be, or does not for now.
     fn await_stop(&self, _pid: Pid) {}
 
+    /// Waits until one that was taken from the list has been continued, or does not for now.
+    fn await_passage(&self, _pid: Pid, _list: &Mutex<List>) {}
+
     /// Sends a signal.
     fn signal(&self, pid: Pid, signal: Signal) -> io::Result<()>;
 
@@ -74,22 +77,25 @@ pub(crate) struct List {
     order: Vec<Pid>,
     /// The processor time that each had used when it was last seen stopped.
     used_ns: HashMap<Pid, u64>,
+    /// The one that was taken last, until it has been continued.
+    passing: Option<Pid>,
 }
 
 impl Stops {
-    /// Stops those of some processes that run. Returns how many these were, and which could not be
-    /// signalled as they are another user's.
+    /// Stops those of some processes that run, parents before their children: a shell that runs when its
+    /// job is stopped takes that for ^Z. Returns how many these were, and which could not be signalled as
+    /// they are another user's.
     pub(super) fn stop(&self, all: &[Pid], processes: &impl Processes) -> (u32, BTreeSet<i32>) {
         let (mut count, mut foreign) = (0, BTreeSet::new());
-        let mut signalled = BTreeSet::new();
+        // Those that may run still, of those that were stopped now or before.
+        let mut parents: HashSet<Pid> = all.iter().copied().collect();
         for pid in all.iter().copied() {
+            // One that is about to go on would do so after its children were stopped.
+            processes.await_passage(pid, &self.list);
             let Some(State { began, parent, .. }) = self.is_to_stop(pid, processes) else {
                 continue;
             };
-            // A shell that still runs sees its job stop.
-            if signalled.remove(&parent)
-                && let Some(parent) = Pid::from_raw(parent)
-            {
+            if let Some(parent) = Pid::from_raw(parent).filter(|parent| parents.remove(parent)) {
                 processes.await_stop(parent);
             }
             processes.mark(pid, began);
@@ -97,11 +103,11 @@ impl Stops {
                 Ok(()) => {
                     let used_ns = processes.used_ns(pid);
                     processes.share(&self.list, |list| list.note(pid, used_ns));
-                    signalled.insert(pid.as_raw_nonzero().get());
                     count += 1;
                 }
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                     foreign.insert(pid.as_raw_nonzero().get());
+                    parents.remove(&pid);
                 }
                 // It has ended.
                 Err(_) => {}
@@ -124,6 +130,12 @@ impl Stops {
         processes.state(pid).filter(State::can_run)
     }
 
+    /// Whether one is about to be continued.
+    #[cfg(test)]
+    pub(super) fn is_passing(&self, pid: Pid) -> bool {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner).is_passing(pid)
+    }
+
     /// Continues what was stopped, the last first, until `is_stopped`.
     pub(super) fn resume(&self, is_stopped: impl Fn() -> bool, processes: &impl Processes) {
         while !is_stopped() {
@@ -133,6 +145,7 @@ impl Stops {
             let pending = processes.pending_stops(pid);
             // One that has ended needs no signal.
             let _ = processes.signal(pid, Signal::CONT);
+            processes.share(&self.list, |list| list.passing = None);
             pending.into_iter().for_each(|signal| drop(processes.signal(pid, signal)));
         }
     }
@@ -165,10 +178,16 @@ impl List {
         self.used_ns.entry(pid).and_modify(|had_ns| *had_ns = used_ns);
     }
 
+    /// Whether one was taken and has not been continued yet.
+    pub(super) fn is_passing(&self, pid: Pid) -> bool {
+        self.passing == Some(pid)
+    }
+
     /// The last that was stopped, which is about to go on.
     fn take(&mut self) -> Option<Pid> {
         let pid = self.order.pop()?;
         self.used_ns.remove(&pid);
+        self.passing = Some(pid);
         Some(pid)
     }
 }
@@ -204,10 +223,21 @@ impl Processes for Machine<'_> {
     }
 
     fn await_stop(&self, pid: Pid) {
-        let began_ns = clock::monotonic_ns();
-        while State::of(pid).is_some_and(|state| state.can_run()) {
-            if clock::monotonic_ns().saturating_sub(began_ns) > AWAIT_NS_MOST {
-                // It waits for a disk.
+        let begun_ns = clock::monotonic_ns();
+        while let Some(state) = State::of(pid).filter(State::can_run) {
+            // One that waits for a disk gets no signal.
+            let most_ns = if state.letter == 'D' { DISK_NS_MOST } else { AWAIT_NS_MOST };
+            if clock::monotonic_ns().saturating_sub(begun_ns) > most_ns {
+                return;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    fn await_passage(&self, pid: Pid, list: &Mutex<List>) {
+        let begun_ns = clock::monotonic_ns();
+        while self.share(list, |list| list.is_passing(pid)) {
+            if clock::monotonic_ns().saturating_sub(begun_ns) > AWAIT_NS_MOST {
                 return;
             }
             std::thread::yield_now();
@@ -222,8 +252,10 @@ impl Processes for Machine<'_> {
 /// What a process may still use after it was stopped: the signal has to reach all its processors.
 const STILL_NS: u64 = 500_000;
 
-/// How long a stop is waited for: what a process needs to get a processor.
-const AWAIT_NS_MOST: u64 = 10_000_000;
+/// How long a stop is waited for: what a process needs to get a processor of a busy machine.
+const AWAIT_NS_MOST: u64 = 100_000_000;
+
+const DISK_NS_MOST: u64 = 10_000_000;
 
 #[cfg(test)]
 mod tests;

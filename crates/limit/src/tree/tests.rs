@@ -1,4 +1,5 @@
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
 
 use windtunnel_sys::process::{self, Signal};
 
@@ -105,11 +106,16 @@ fn both_ways_to_find_a_tree_find_the_same() {
 
 /// Notes what is done to processes, of which 1 is the parent of 2 and 3.
 #[derive(Debug, Default)]
-struct Notes(Mutex<Vec<(&'static str, i32)>>);
+struct Notes {
+    all: Mutex<Vec<(&'static str, i32)>>,
+    /// Let through the one that is about to go on.
+    pass: Option<mpsc::SyncSender<()>>,
+    may_pass: Option<Mutex<mpsc::Receiver<()>>>,
+}
 
 impl Notes {
     fn note(&self, what: &'static str, pid: Pid) {
-        lock(&self.0).push((what, pid.as_raw_nonzero().get()));
+        lock(&self.all).push((what, pid.as_raw_nonzero().get()));
     }
 }
 
@@ -138,7 +144,21 @@ impl stops::Processes for Notes {
         self.note("await", pid);
     }
 
-    fn signal(&self, _: Pid, _: Signal) -> std::io::Result<()> {
+    fn await_passage(&self, pid: Pid, list: &Mutex<stops::List>) {
+        let is_passing = || self.share(list, |list| list.is_passing(pid));
+        if is_passing() {
+            self.pass.iter().for_each(|pass| pass.send(()).unwrap());
+            while is_passing() {
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    fn signal(&self, pid: Pid, _: Signal) -> std::io::Result<()> {
+        let is_parent = pid.as_raw_nonzero().get() == 1;
+        let may_pass = self.may_pass.iter().filter(|_| is_parent);
+        may_pass.for_each(|may_pass| lock(may_pass).recv().unwrap());
+        self.note("continue", pid);
         Ok(())
     }
 }
@@ -149,5 +169,26 @@ fn a_parent_is_stopped_before_its_children_are_stopped() {
     let all = [1, 2, 3].map(|number| Pid::from_raw(number).unwrap());
     let _ = Stops::default().stop(&all, &notes);
     let expected = [("stop", 1), ("await", 1), ("stop", 2), ("stop", 3)];
-    assert_eq!(*lock(&notes.0), expected);
+    assert_eq!(*lock(&notes.all), expected);
+}
+
+/// The one thread has taken the parent from the list and is about to continue it when the other begins
+/// to stop: without a wait it would find the parent stopped, and stop only its child.
+#[test]
+fn a_parent_that_is_about_to_go_on_is_stopped_again_before_its_children() {
+    let (pass, may_pass) = mpsc::sync_channel(1);
+    let notes = Notes { pass: Some(pass), may_pass: Some(Mutex::new(may_pass)), ..Notes::default() };
+    let stops = Stops::default();
+    let [parent, child] = [1, 2].map(|number| Pid::from_raw(number).unwrap());
+    let _ = stops.stop(&[parent], &notes);
+    std::thread::scope(|scope| {
+        scope.spawn(|| stops.resume(|| lock(&notes.all).contains(&("continue", 1)), &notes));
+        while !stops.is_passing(parent) {
+            std::thread::yield_now();
+        }
+        let _ = stops.stop(&[parent, child], &notes);
+    });
+    let seen = lock(&notes.all).clone();
+    let expected = [("stop", 1), ("continue", 1), ("stop", 1), ("await", 1), ("stop", 2)];
+    assert_eq!(seen[..5], expected, "{seen:?}");
 }
