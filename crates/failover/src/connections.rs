@@ -162,8 +162,8 @@ impl Connections {
         self.sink.events.pop_front()
     }
 
-    /// When [`Connections::handle_timeout`] is to be called. Perhaps nothing is due then, and it is
-    /// called for a later time.
+    /// When [`Connections::handle_timeout`] is to be called: never before the last call. Perhaps nothing
+    /// is due then, and it is called for a later time.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
         self.timers.first().map(|(at, _)| *at)
@@ -262,7 +262,8 @@ impl Connections {
         let before = connection.buffered();
         let mut cx = Context { now, config: &self.config, sink: &mut self.sink };
         act(connection, &mut cx);
-        let due = connection.deadline(&cx);
+        // What is due at once is due now: a caller in virtual time goes to the time that it is given.
+        let due = connection.deadline(&cx).max(now);
         let buffered = connection.buffered();
         self.sink.buffered = (self.sink.buffered + buffered).saturating_sub(before);
         self.shelves.put(key, shelf, Shelf::of(connection));

@@ -157,3 +157,19 @@ fn deaths_beside_loss_and_queues_cost_no_byte() {
         ends.finish();
     }
 }
+
+#[test]
+fn uploads_over_loss_and_unequal_ways_go_on_in_time_that_never_goes_back() {
+    // What the client sends again while the replicas are apart has them probed at once.
+    let program = Program::Upload { bytes: 300_000 };
+    for seed in 0..6 {
+        let mut profile = delayed(Span::from_millis(1));
+        profile.rate = rated(20_000_000).rate;
+        profile.loss = windtunnel_model::profile::Loss::Independent("1%".parse().unwrap());
+        let mut plan = network_of(&profile);
+        plan.seed = seed;
+        let mut ends = Ends::new(plan, service(), program);
+        ends.finish();
+        assert_eq!(ends.what(), []);
+    }
+}

@@ -209,3 +209,17 @@ fn output_that_is_ahead_is_bounded_by_the_window_that_replicas_see() {
     assert_eq!((counters.output_too_far, counters.output_full), (0, 0));
     assert_eq!(causes(&world), []);
 }
+
+#[test]
+fn what_is_due_at_once_is_due_now_and_not_in_the_past() {
+    let mut hand = Hand::open(Config::default(), 2);
+    let data = from_client(1, 1, b"question");
+    hand.client(&data).unwrap();
+    hand.replica(0, &from_replica(0, 1, 9, b""));
+    // They are apart since then; 40 ms later the second would be probed.
+    hand.wait(Span::from_millis(30));
+    hand.client(&data).unwrap();
+    assert_eq!(hand.machine.poll_timeout(), Some(hand.now));
+    let sent = hand.wait(Span::ZERO);
+    assert!(sent.iter().any(|(to, _)| *to == Some(1)), "it is probed: {sent:?}");
+}

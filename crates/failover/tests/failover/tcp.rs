@@ -327,7 +327,8 @@ impl Tcp {
 
     /// Everything was sent and acknowledged, and the peer has finished.
     pub(crate) fn is_finished(&self) -> bool {
-        self.peer_fin.is_some() && self.fin_queued && self.una > self.end()
+        let has_all = self.peer_fin.is_some_and(|fin| self.rcv_nxt > fin);
+        has_all && self.fin_queued && self.una > self.end()
     }
 
     /// Offset of FIN: the end of the data.
