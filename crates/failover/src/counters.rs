@@ -38,7 +38,7 @@ pub struct Counters {
     pub options_removed: u64,
     /// Output dropped because it was further ahead than [`crate::Limits::output`].
     pub output_too_far: u64,
-    /// Output dropped because it would have made more than [`crate::GAPS_MAX`] gaps.
+    /// Output dropped because there would have been more than [`crate::GAPS_MAX`] gaps.
     pub output_gaps: u64,
     /// Output dropped because of [`crate::Limits::output_total`].
     pub output_full: u64,

@@ -7,8 +7,9 @@ use core::ops::Range;
 use crate::offset::{index, len64};
 use crate::ranges::Ranges;
 
-/// Gaps in a replica's output at the most; what would make another is dropped like a lost packet.
-pub const GAPS_MAX: usize = 64;
+/// Gaps in a replica's output at the most: of what would be more, that which is furthest ahead is dropped
+/// like a lost packet. Half of the segments of 1.5 MB on their way may be lost.
+pub const GAPS_MAX: usize = 512;
 
 /// A replica's stream from what has been delivered to the client on.
 #[derive(Debug, Clone, Default)]
@@ -32,9 +33,11 @@ pub(crate) struct Output {
 pub(crate) enum Kept {
     /// It was, or nothing in it is new.
     Yes,
+    /// It was, and what was furthest ahead is not any more: there were too many gaps.
+    InPlaceOfLast,
     /// It is further ahead than the bound.
     TooFar,
-    /// There are too many gaps.
+    /// There are too many gaps, and all that is kept comes before it.
     TooManyGaps,
 }
 
@@ -67,8 +70,13 @@ impl Output {
         if end - self.start > max {
             return Kept::TooFar;
         }
-        if !self.present.insert(offset..end, GAPS_MAX) {
-            return Kept::TooManyGaps;
+        let mut kept = Kept::Yes;
+        while !self.present.insert(offset..end, GAPS_MAX) {
+            // The nearest is what the client is waiting for: dropped each time, it never came.
+            if !self.drop_last(end) {
+                return Kept::TooManyGaps;
+            }
+            kept = Kept::InPlaceOfLast;
         }
         let from = self.head + index(offset - self.start);
         let to = from + payload.len();
@@ -80,7 +88,17 @@ impl Output {
         } else {
             self.bytes[from..to].copy_from_slice(payload);
         }
-        Kept::Yes
+        kept
+    }
+
+    /// Drops what is furthest ahead, if that begins behind an offset.
+    fn drop_last(&mut self, offset: u64) -> bool {
+        let is_dropped = self.present.remove_last(offset);
+        if is_dropped {
+            let end = self.present.iter().next_back().map_or(self.start, |last| last.end);
+            self.bytes.truncate(self.head + index(end - self.start));
+        }
+        is_dropped
     }
 
     /// What has come and is kept.
@@ -158,13 +176,31 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_far_or_makes_too_many_gaps_is_refused() {
+    fn what_is_too_far_or_makes_a_gap_too_many_behind_all_others_is_refused() {
         let mut output = Output::new(1);
         assert_eq!(output.insert(5, b"abc", 6), Kept::TooFar);
-        for gap in 0..len64(GAPS_MAX) {
-            assert_eq!(output.insert(2 + 2 * gap, b"x", 1000), Kept::Yes);
+        let gaps = len64(GAPS_MAX);
+        for gap in 0..gaps {
+            assert_eq!(output.insert(2 + 2 * gap, b"x", 10_000), Kept::Yes);
         }
-        assert_eq!(output.insert(500, b"x", 1000), Kept::TooManyGaps);
-        assert_eq!((output.data_end(), output.insert(1, b"x", 1000)), (1, Kept::Yes));
+        assert_eq!(output.insert(5_000, b"x", 10_000), Kept::TooManyGaps);
+        assert_eq!((output.data_end(), output.insert(1, b"x", 10_000)), (1, Kept::Yes));
+    }
+
+    #[test]
+    fn with_too_many_gaps_the_nearest_is_kept_and_the_furthest_dropped() {
+        let mut output = Output::new(1);
+        let gaps = len64(GAPS_MAX);
+        for gap in 0..gaps {
+            assert_eq!(output.insert(10 + 2 * gap, b"x", 10_000), Kept::Yes);
+        }
+        let last = 10 + 2 * (gaps - 1);
+        assert_eq!(output.insert(1, b"ab", 10_000), Kept::InPlaceOfLast);
+        assert_eq!((output.data_end(), output.slice(1..3)), (3, &b"ab"[..]));
+        assert_eq!(output.len(), index(last - 2));
+        // What was dropped comes again once there is room.
+        assert_eq!(output.insert(3, b"cdefghi", 10_000), Kept::Yes);
+        assert_eq!(output.insert(last, b"y", 10_000), Kept::Yes);
+        assert_eq!((output.data_end(), output.slice(last..last + 1)), (11, &b"y"[..]));
     }
 }

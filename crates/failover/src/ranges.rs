@@ -37,6 +37,11 @@ impl Ranges {
         }
     }
 
+    /// Removes the last range, if it begins behind an offset.
+    pub(crate) fn remove_last(&mut self, offset: u64) -> bool {
+        self.items.pop_if(|last| last.start > offset).is_some()
+    }
+
     /// Removes everything.
     pub(crate) fn clear(&mut self) {
         self.items.clear();
@@ -44,7 +49,8 @@ impl Ranges {
 
     /// The end of what is there from an offset on without a gap; the offset, if it is not there.
     pub(crate) fn end_from(&self, offset: u64) -> u64 {
-        let found = self.items.iter().find(|item| item.start <= offset && offset < item.end);
+        let from = self.items.partition_point(|item| item.end <= offset);
+        let found = self.items.get(from).filter(|item| item.start <= offset);
         found.map_or(offset, |item| item.end)
     }
 
@@ -52,11 +58,8 @@ impl Ranges {
     pub(crate) fn intersection(&self, other: &Ranges) -> Ranges {
         let mut items = Vec::new();
         for one in &self.items {
-            for two in &other.items {
-                let both = one.start.max(two.start)..one.end.min(two.end);
-                if !both.is_empty() {
-                    items.push(both);
-                }
+            for two in other.meeting(one) {
+                items.push(one.start.max(two.start)..one.end.min(two.end));
             }
         }
         Ranges { items }
@@ -65,19 +68,32 @@ impl Ranges {
     /// What lies in a range.
     pub(crate) fn within(&self, range: &Range<u64>) -> Ranges {
         let cut = |item: &Range<u64>| item.start.max(range.start)..item.end.min(range.end);
-        let items = self.items.iter().map(cut).filter(|item| !item.is_empty());
-        Ranges { items: items.collect() }
+        Ranges { items: self.meeting(range).iter().map(cut).collect() }
     }
 
     /// What the other has not.
-    pub(crate) fn without(mut self, other: &Ranges) -> Ranges {
-        for gone in &other.items {
-            let parts = self.items.iter().flat_map(|item| {
-                [item.start..item.end.min(gone.start), item.start.max(gone.end)..item.end]
-            });
-            self.items = parts.filter(|part| !part.is_empty()).collect();
+    pub(crate) fn without(&self, other: &Ranges) -> Ranges {
+        let mut items = Vec::new();
+        for item in &self.items {
+            let mut from = item.start;
+            for gone in other.meeting(item) {
+                if from < gone.start {
+                    items.push(from..gone.start);
+                }
+                from = gone.end;
+            }
+            if from < item.end {
+                items.push(from..item.end);
+            }
         }
-        self
+        Ranges { items }
+    }
+
+    /// The ranges that have something in common with one.
+    fn meeting(&self, range: &Range<u64>) -> &[Range<u64>] {
+        let from = self.items.partition_point(|item| item.end <= range.start);
+        let to = self.items.partition_point(|item| item.start < range.end);
+        self.items.get(from..to).unwrap_or_default()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -140,8 +156,8 @@ mod tests {
     fn ranges_are_cut_out_of_others() {
         let set = ranges(&[1..5, 8..12]);
         assert_eq!(set.within(&(4..9)).items, vec![4..5, 8..9]);
-        assert_eq!(set.clone().without(&ranges(&[2..3, 9..20])).items, vec![1..2, 3..5, 8..9]);
-        assert_eq!(set.clone().without(&Ranges::default()), set);
+        assert_eq!(set.without(&ranges(&[2..3, 9..20])).items, vec![1..2, 3..5, 8..9]);
+        assert_eq!(set.without(&Ranges::default()), set);
         assert!(set.without(&ranges(&[0..3, 2..30])).is_empty());
     }
 }

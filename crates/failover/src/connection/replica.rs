@@ -147,12 +147,15 @@ impl Connection {
         let counters = &mut cx.sink.counters;
         let room = cx.config.limits.output_total.saturating_sub(cx.sink.buffered);
         let output = &mut self.replicas[index].output;
-        if end > self.delivered && segment.payload.len() > room {
+        // What comes next is always taken, so that full memory is given back: a segment of each replica.
+        let is_next = offset <= self.delivered;
+        if end > self.delivered && segment.payload.len() > room && !is_next {
             counters.output_full += 1;
             return;
         }
         match output.insert(offset, segment.payload, u64::from(cx.config.limits.output)) {
             Kept::Yes => {}
+            Kept::InPlaceOfLast => counters.output_gaps += 1,
             Kept::TooFar => {
                 counters.output_too_far += 1;
                 return;

@@ -11,6 +11,7 @@
 mod basics;
 mod checks;
 mod deaths;
+mod gaps;
 mod hand;
 mod handshake;
 mod hostile;
