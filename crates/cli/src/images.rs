@@ -6,9 +6,9 @@ use std::path::Path;
 
 use windtunnel_control::part::with_causes;
 use windtunnel_host::roots::{self, RootError};
-use windtunnel_image::{Image, ImageError};
-use windtunnel_model::Plan;
-use windtunnel_model::plan::{Node, REGISTRY, Root, RootSource};
+use windtunnel_image::{Health, Image, ImageError};
+use windtunnel_model::plan::{Check, Checking, Node, REGISTRY, Ready, Root, RootSource};
+use windtunnel_model::{Plan, Span};
 use windtunnel_scenario::{Errors, Loaded, Mistake, Notice, Place};
 
 use crate::exit::Exit;
@@ -127,9 +127,15 @@ impl Images {
             let image = image.map_err(|error| said(&error))?;
             self.known.insert(key.clone(), image);
         }
-        let args = self.known.get(&key).map(|image| take_over(root, image));
-        for program in node.programs.iter_mut().filter(|program| program.argv.is_empty()) {
-            program.argv = args.clone().unwrap_or_default();
+        let Some(image) = self.known.get(&key) else { return Ok(()) };
+        let args = take_over(root, image);
+        for program in &mut node.programs {
+            if program.argv.is_empty() {
+                program.argv.clone_from(&args);
+            }
+            if let Some(Ready::OfImage(said)) = &program.ready {
+                program.ready = Some(Ready::Command(check_of(image, said.clone())?));
+            }
         }
         Ok(())
     }
@@ -149,4 +155,29 @@ fn take_over(root: &mut Root, image: &Image) -> Vec<String> {
     let RootSource::Image { digest, args, .. } = &mut root.source else { return Vec::new() };
     *digest = Some(image.id().to_string());
     config.command(args.take().as_deref())
+}
+
+/// The check of an image, with what the file says in place of what it says.
+fn check_of(image: &Image, said: Checking) -> Result<Check, (String, Option<String>)> {
+    let own = image.config().health.as_ref().map(checking).unwrap_or_default();
+    let check = said.or(own).of_image();
+    if check.argv.is_empty() {
+        let message = "ready: `healthcheck`: the image has none (HEALTHCHECK)".to_owned();
+        return Err((message, Some("write `ready: command:WORDS`, or `tcp:PORT`".to_owned())));
+    }
+    Ok(check)
+}
+
+/// Times that cannot be held, and more failures than can be counted, are the nearest that can.
+fn checking(health: &Health) -> Checking {
+    let time = |nanos: Option<u64>| nanos.map(|it| Span::from_nanos(it).max(Check::TIME_MIN));
+    let fall = health.retries.map(|it| it.min(Check::FALL_MAX.into()));
+    Checking {
+        argv: health.argv.clone(),
+        every: time(health.interval_ns),
+        timeout: time(health.timeout_ns),
+        fall: fall.and_then(|fall| u32::try_from(fall).ok()),
+        start_period: health.start_period_ns.map(Span::from_nanos),
+        start_every: time(health.start_interval_ns),
+    }
 }

@@ -23,7 +23,8 @@ pub(crate) fn check(
         let group = loaded.plan.nodes[missing.node.index()].group.clone();
         let place = place_of(loaded, &group, &missing);
         // Members of a group are written once.
-        if !reported.insert((group, missing.program)) {
+        let is_check = matches!(missing.what, Needed::Check(_));
+        if !reported.insert((group, missing.program, is_check)) {
             continue;
         }
         let message = missing.message();
@@ -43,6 +44,7 @@ fn place_of(loaded: &Loaded, group: &str, missing: &Missing) -> Place {
     let place = written.map(|written| match missing.what {
         Needed::Folder(..) => written.cwd.unwrap_or(written.run),
         Needed::Program(_) => written.run,
+        Needed::Check(_) => written.ready.unwrap_or(written.run),
     });
     place.unwrap_or(Place::START)
 }
@@ -50,7 +52,8 @@ fn place_of(loaded: &Loaded, group: &str, missing: &Missing) -> Place {
 /// A program with a similar name.
 fn near(missing: &Missing) -> Option<String> {
     match &missing.what {
-        Needed::Program(NotRunnable::NotInPath(name)) => similar(name),
+        Needed::Program(NotRunnable::NotInPath(name))
+        | Needed::Check(NotRunnable::NotInPath(name)) => similar(name),
         _ => None,
     }
 }

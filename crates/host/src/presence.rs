@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, CWD, accessat};
-use windtunnel_model::plan::{Node, Program, User};
+use windtunnel_model::plan::{Node, Program, Ready, User};
 use windtunnel_model::{NodeId, Plan};
 
 /// Something that a program needs and this machine does not have.
@@ -26,6 +26,8 @@ pub enum Needed {
     Program(NotRunnable),
     /// Its working folder, and whether something else is there.
     Folder(PathBuf, bool),
+    /// The executable of what says whether it is ready, and why it cannot be run.
+    Check(NotRunnable),
 }
 
 /// Why a program cannot be run.
@@ -72,6 +74,7 @@ impl Missing {
     pub fn message(&self) -> String {
         match &self.what {
             Needed::Program(why) => format!("run: {why}"),
+            Needed::Check(why) => format!("ready: {why}"),
             Needed::Folder(path, true) => format!("cwd: {} is not a folder", path.display()),
             Needed::Folder(path, false) => format!("cwd: there is no folder {}", path.display()),
         }
@@ -84,7 +87,7 @@ impl Missing {
             Needed::Program(NotRunnable::NotInPath(name)) if name.contains(char::is_whitespace) => {
                 Some(LIST_HINT.to_owned())
             }
-            Needed::Program(why) => why.hint(),
+            Needed::Program(why) | Needed::Check(why) => why.hint(),
             Needed::Folder(..) => None,
         }
     }
@@ -103,14 +106,28 @@ pub fn missing(plan: &Plan, base_dir: &Path, here: Option<&[bool]>) -> Vec<Missi
         programs.map(move |(program, spec)| (NodeId::from_index(id), node, program, spec))
     });
     programs
-        .filter_map(|(id, node, program, spec)| {
-            let what = needed(node, spec, base_dir)?;
-            let waits = !spec.after.is_empty() || !spec.start.is_zero();
-            let fixed = matches!(&what, Needed::Program(NotRunnable::NotInPath(_)))
-                && !spec.env.contains_key("PATH");
-            Some(Missing { node: id, program, what, may_come: waits && !fixed })
+        .flat_map(|(id, node, program, spec)| {
+            let of = |what: Needed| {
+                let may_come = may_come(spec, &what);
+                Missing { node: id, program, what, may_come }
+            };
+            needed(node, spec, base_dir).into_iter().map(of).collect::<Vec<_>>()
         })
         .collect()
+}
+
+/// Whether something that runs before may make it.
+fn may_come(spec: &Program, what: &Needed) -> bool {
+    let waits = !spec.after.is_empty() || !spec.start.is_zero();
+    let is_fixed = |why: &NotRunnable| {
+        matches!(why, NotRunnable::NotInPath(_)) && !spec.env.contains_key("PATH")
+    };
+    match what {
+        Needed::Program(why) => waits && !is_fixed(why),
+        // The program itself may, too.
+        Needed::Check(why) => !is_fixed(why),
+        Needed::Folder(..) => waits,
+    }
 }
 
 /// Whether the program `name` can be run with this `PATH` (the environment's without one) in
@@ -145,18 +162,25 @@ pub fn folders_of(path: Option<&str>) -> Vec<PathBuf> {
         .collect()
 }
 
-fn needed(node: &Node, spec: &Program, base_dir: &Path) -> Option<Needed> {
+fn needed(node: &Node, spec: &Program, base_dir: &Path) -> Vec<Needed> {
     let folder = spec.cwd.as_ref().map_or_else(|| base_dir.to_owned(), |cwd| base_dir.join(cwd));
     if spec.cwd.is_some() && !folder.is_dir() {
         let exists = folder.exists();
-        return Some(Needed::Folder(folder, exists));
+        return vec![Needed::Folder(folder, exists)];
     }
-    let name = spec.argv.first()?;
-    let found = find_program(name, spec.env.get("PATH").map(String::as_str), &folder);
-    let error = found.err()?;
-    // Root's programs may have a longer PATH than the user.
-    let sbin = node.user == User::Root && find_program(name, Some(SBIN), &folder).is_ok();
-    (!sbin).then_some(Needed::Program(error))
+    let fault = |argv: &[String]| {
+        let name = argv.first()?;
+        let path = spec.env.get("PATH").map(String::as_str);
+        let error = find_program(name, path, &folder).err()?;
+        // Root's programs may have a longer PATH than the user.
+        let sbin = node.user == User::Root && find_program(name, Some(SBIN), &folder).is_ok();
+        (!sbin).then_some(error)
+    };
+    let check = match &spec.ready {
+        Some(Ready::Command(check)) => fault(&check.argv).map(Needed::Check),
+        _ => None,
+    };
+    fault(&spec.argv).map(Needed::Program).into_iter().chain(check).collect()
 }
 
 /// Whether a path is a program; `None` if nothing is there.
@@ -255,6 +279,18 @@ allow-unreachable: true
         let found: Vec<(u32, bool)> =
             found.into_iter().map(|(node, _, comes)| (node, comes)).collect();
         assert_eq!(found, [(1, true), (2, false), (3, true)]);
+    }
+
+    #[test]
+    fn what_says_whether_a_program_is_ready_is_looked_for_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "nodes:\n  a: {run: 'true', ready: 'command:no-such-tool-anywhere -x'}\n  \
+                    b: {run: 'true', ready: {command: [./made]}}\n  c: {run: 'true', ready: {command: sh -c x}}\n\
+                    links: [{between: [a, b]}]\nallow-unreachable: true\n";
+        let nowhere = "ready: there is no program `no-such-tool-anywhere` in PATH".to_owned();
+        let made = format!("ready: there is no program {}/./made", folder.path().display());
+        let expected = [(0, nowhere, false), (1, made, true)];
+        assert_eq!(found(text, folder.path()), expected, "the program may make the second");
     }
 
     #[test]

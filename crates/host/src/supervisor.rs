@@ -27,8 +27,8 @@ pub(crate) enum Command {
     },
     /// Notify observers that the run waits for this program to be ready.
     Awaited { key: ProgramKey },
-    /// Report when this holds in the program's node ([`Ready::Tcp`], [`Ready::Listen`] or
-    /// [`Ready::Unix`]).
+    /// Report when this holds in the program's node ([`Ready::Tcp`], [`Ready::Listen`],
+    /// [`Ready::Unix`] or [`Ready::Command`]).
     Watch {
         key: ProgramKey,
         /// What to watch for.
@@ -162,7 +162,30 @@ impl Supervisor {
                 self.commands.push_back(Command::Watch { key, what });
                 None
             }
-            Some(Ready::Log(_) | Ready::Exit) => None,
+            Some(what @ Ready::Command(_)) => {
+                // One that was ready before it was started again stays so.
+                if !program.ready {
+                    self.commands.push_back(Command::Watch { key, what });
+                }
+                None
+            }
+            Some(Ready::Log(_) | Ready::Exit | Ready::OfImage(_)) => None,
+        }
+    }
+
+    /// A check of a program has failed, and will not be made again if it was the `last`: the program
+    /// is not ready then.
+    pub(crate) fn on_check_failed(&mut self, key: ProgramKey, failure: &str, last: Option<u32>) {
+        let name = self.describe(key);
+        let Some(program) = self.programs.get_mut(&key) else { return };
+        program.check_failure = Some(failure.to_owned());
+        if let Some(fall) = last {
+            let failed = match fall {
+                1 => "a check failed".to_owned(),
+                _ => format!("{fall} checks failed one after the other"),
+            };
+            let text = format!("{name} is not ready: {failed}: {failure}");
+            self.fatal.get_or_insert(text);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::document::Execution;
+use crate::document::{Execution, HealthDocument};
 
 /// What an image says of its programs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,6 +15,20 @@ pub struct Config {
     pub user: Option<String>,
     /// Where programs start; `None`: `/`.
     pub cwd: Option<String>,
+    /// What says whether its program is well; `None`: nothing does.
+    pub health: Option<Health>,
+}
+
+/// `HEALTHCHECK` of Docker ("Docker Image Specification 1.2"). What is not said is `None`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Health {
+    /// The words of the command, at least one.
+    pub argv: Vec<String>,
+    pub interval_ns: Option<u64>,
+    pub timeout_ns: Option<u64>,
+    pub start_period_ns: Option<u64>,
+    pub start_interval_ns: Option<u64>,
+    pub retries: Option<u64>,
 }
 
 impl Config {
@@ -33,7 +47,9 @@ impl From<Execution> for Config {
             (!name.is_empty()).then(|| (name.to_owned(), value.to_owned()))
         };
         let said = |text: Option<String>| text.filter(|text| !text.is_empty());
+        let shell = from.shell.filter(|words| !words.is_empty());
         Config {
+            health: from.healthcheck.and_then(|health| read_health(health, shell)),
             entrypoint: from.entrypoint.unwrap_or_default(),
             cmd: from.cmd.unwrap_or_default(),
             env: from.env.unwrap_or_default().into_iter().filter_map(pair).collect(),
@@ -41,6 +57,29 @@ impl From<Execution> for Config {
             cwd: said(from.working_dir).map(absolute),
         }
     }
+}
+
+fn read_health(from: HealthDocument, shell: Option<Vec<String>>) -> Option<Health> {
+    let test = from.test.unwrap_or_default();
+    let (kind, words) = test.split_first()?;
+    let argv = match (kind.as_str(), words) {
+        ("CMD", [_, ..]) => words.to_vec(),
+        ("CMD-SHELL", [_, ..]) => {
+            let shell = shell.unwrap_or_else(|| ["/bin/sh", "-c"].map(str::to_owned).to_vec());
+            [&shell[..], words].concat()
+        }
+        // `NONE`, and what Docker does not know either: nothing is run.
+        _ => return None,
+    };
+    let said = |number: i64| u64::try_from(number).ok().filter(|number| *number > 0);
+    Some(Health {
+        argv,
+        interval_ns: said(from.interval),
+        timeout_ns: said(from.timeout),
+        start_period_ns: said(from.start_period),
+        start_interval_ns: said(from.start_interval),
+        retries: said(from.retries),
+    })
 }
 
 /// A relative folder starts at the root, as other tools have it.
@@ -73,5 +112,43 @@ mod tests {
         let env = BTreeMap::from([("PATH".to_owned(), "/bin:/x=y".to_owned())]);
         let expected = Config { env, cwd: Some("/srv".into()), ..Config::default() };
         assert_eq!(config, expected);
+    }
+
+    fn health(text: &str) -> Option<Health> {
+        Config::from(serde_json::from_str::<Execution>(text).unwrap()).health
+    }
+
+    #[test]
+    fn a_health_check_is_a_command_or_a_line_for_the_shell_of_the_image() {
+        let argv = |text: &str| health(text).unwrap().argv;
+        let command = r#"{"Healthcheck": {"Test": ["CMD", "curl", "-f", "x"]}}"#;
+        assert_eq!(argv(command), ["curl", "-f", "x"]);
+        let line = r#"{"Healthcheck": {"Test": ["CMD-SHELL", "a || exit 1"]}}"#;
+        assert_eq!(argv(line), ["/bin/sh", "-c", "a || exit 1"]);
+        let shell = line.replacen('{', r#"{"Shell": ["/bin/bash", "-ec"], "#, 1);
+        assert_eq!(argv(&shell), ["/bin/bash", "-ec", "a || exit 1"]);
+    }
+
+    #[test]
+    fn times_of_a_health_check_are_nanoseconds_and_said_where_they_are_not_0() {
+        let text = r#"{"Healthcheck": {"Test": ["CMD", "x"], "Interval": 2000000000, "Timeout": 0,
+            "StartPeriod": 5, "StartInterval": -1, "Retries": 4}}"#;
+        let expected = Health {
+            argv: vec!["x".into()],
+            interval_ns: Some(2_000_000_000),
+            start_period_ns: Some(5),
+            retries: Some(4),
+            ..Health::default()
+        };
+        assert_eq!(health(text), Some(expected));
+    }
+
+    #[test]
+    fn a_health_check_without_a_command_is_none() {
+        for test in ["null", "[]", r#"["NONE"]"#, r#"["CMD"]"#, r#"["CMD-SHELL"]"#, r#"["curl"]"#] {
+            let text = format!(r#"{{"Healthcheck": {{"Test": {test}, "Interval": 1}}}}"#);
+            assert_eq!(health(&text), None, "{test}");
+        }
+        assert_eq!(health(r#"{"Healthcheck": null}"#), None);
     }
 }

@@ -72,6 +72,24 @@ pub(crate) struct Execution {
     pub(crate) cmd: Option<Vec<String>>,
     #[serde(default)]
     pub(crate) working_dir: Option<String>,
+    /// Of Docker.
+    #[serde(default)]
+    pub(crate) healthcheck: Option<HealthDocument>,
+    /// Of Docker: what reads commands that are texts.
+    #[serde(default)]
+    pub(crate) shell: Option<Vec<String>>,
+}
+
+/// `HEALTHCHECK`; times are nanoseconds, and 0 where they are not said.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub(crate) struct HealthDocument {
+    pub(crate) test: Option<Vec<String>>,
+    pub(crate) interval: i64,
+    pub(crate) timeout: i64,
+    pub(crate) start_period: i64,
+    pub(crate) start_interval: i64,
+    pub(crate) retries: i64,
 }
 
 /// An entry of `manifest.json` of an archive of Docker's.

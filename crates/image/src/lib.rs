@@ -8,7 +8,7 @@
 //! | module | nouns |
 //! | --- | --- |
 //! | `document` | the JSON documents of an image: index, manifest, configuration; pure |
-//! | `config` | [`Config`]: what an image says of its command, variables, user and folder; pure |
+//! | `config` | [`Config`]: what an image says of its command, variables, user, folder and health check; pure |
 //! | `account` | [`Account`]: users of an image by name; pure |
 //! | `name` | names of a layer's entries, and what they mean; pure |
 //! | `ids` | [`Ids`]: which owners unpacked files can have; pure |
@@ -50,7 +50,7 @@ mod unpack;
 
 pub use account::{Account, AccountError};
 pub use cache::{Cache, Cached, Removed};
-pub use config::Config;
+pub use config::{Config, Health};
 pub use digest::Digest;
 pub use error::{ImageError, UnpackError};
 pub use fetched::{Fetched, FetchedImage, fetched_place};

@@ -6,6 +6,7 @@ mod internet;
 mod middlebox;
 mod partition;
 mod program;
+mod ready;
 mod recording;
 mod reservation;
 mod root;
@@ -39,7 +40,8 @@ pub use middlebox::{
     PortAllocation, PortRange, Refresh, Rule, RuleEnd, Side, Timeouts, Traffic,
 };
 pub use partition::{Cut, Sides};
-pub use program::{Program, Ready, Restart, User};
+pub use program::{Program, Restart, User};
+pub use ready::{Check, Checking, Ready, Words};
 pub use recording::{
     FlowEnd, FlowPattern, Layers, OnRecordLoss, PatternError, Protocol, RecordChoice,
     RecordDirection, RecordMode, Recording,

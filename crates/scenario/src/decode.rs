@@ -47,6 +47,7 @@ pub(crate) use node::{MOST_NODES, NodeDraft, NodeKeys};
 pub(crate) use pool::{Pool, Pools, is_usable};
 pub(crate) use program::ProgramDraft;
 pub(crate) use property::{PROPERTIES, decode_property, parse_queue};
+pub(crate) use ready::ReadyDraft;
 pub(crate) use record::RecordDraft;
 pub(crate) use reserve::{ReservationDraft, read_reservation};
 pub(crate) use root::RootKeys;

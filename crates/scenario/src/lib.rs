@@ -115,6 +115,8 @@ pub struct WrittenProgram {
     pub run: Place,
     /// Its working folder, if the file names one.
     pub cwd: Option<Place>,
+    /// When it is ready, if the file says so.
+    pub ready: Option<Place>,
 }
 
 /// Reads a scenario that names no other files.

@@ -15,7 +15,9 @@ mod shares;
 
 use common::load_text;
 use windtunnel_model::expect::{Claim, ExitWanted, ProgramFact};
-use windtunnel_model::plan::{Action, NetworkModel, Plan, Ready, Restart, Sharing, User};
+use windtunnel_model::plan::{
+    Action, Check, Checking, NetworkModel, Plan, Ready, Restart, Sharing, User,
+};
 use windtunnel_model::{LinkProfile, NodeId, Probability, Span};
 
 fn plan(text: &str) -> Plan {
@@ -164,6 +166,53 @@ fn a_condition_may_have_a_time_of_its_own() {
     assert_eq!(ready("{log: 'up: .*', timeout: 5s}"), (Some(Ready::Log("up: .*".into())), five));
     assert_eq!(ready("{exit: true}"), (Some(Ready::Exit), None));
     assert_eq!(ready("tcp:80"), (Some(Ready::Tcp(80)), None));
+}
+
+#[test]
+fn a_command_that_says_whether_a_program_is_ready_has_times() {
+    let ready = |text: &str| {
+        let plan = plan(&format!("nodes: {{a: {{run: x, ready: {text}}}}}\n"));
+        plan.nodes[0].programs[0].ready.clone().unwrap()
+    };
+    let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let (ms, seconds) = (Span::from_millis, Span::from_secs);
+    let plain = Check {
+        argv: words("pg_isready -U x"),
+        every: seconds(1),
+        timeout: seconds(10),
+        fall: None,
+        start_period: Span::ZERO,
+        start_every: seconds(1),
+    };
+    assert_eq!(ready("'command:pg_isready -U x'"), Ready::Command(plain.clone()));
+    assert_eq!(ready("{command: [pg_isready, -U, x]}"), Ready::Command(plain.clone()));
+    let all = "{command: pg_isready -U x, every: 200ms, check-timeout: 2s, fall: 4, start-period: 1min, \
+               start-every: 50ms, timeout: 9s}";
+    let check = Check {
+        every: ms(200),
+        timeout: seconds(2),
+        fall: Some(4),
+        start_period: seconds(60),
+        start_every: ms(50),
+        ..plain
+    };
+    assert_eq!(ready(all), Ready::Command(check));
+}
+
+#[test]
+fn the_check_of_an_image_is_what_the_file_says_and_the_image_for_the_rest() {
+    let ready = |text: &str| {
+        let text = format!("nodes: {{a: {{image: x.tar, ready: {text}}}}}\n");
+        plan(&text).nodes[0].programs[0].ready.clone().unwrap()
+    };
+    let nothing = Checking::default();
+    assert_eq!(ready("healthcheck"), Ready::OfImage(nothing.clone()));
+    assert_eq!(ready("{healthcheck: true}"), Ready::OfImage(nothing.clone()));
+    let fall = Checking { fall: Some(9), ..nothing };
+    assert_eq!(ready("{healthcheck: true, fall: 9}"), Ready::OfImage(fall.clone()));
+    let argv = ["sh", "-c", "a; b"].map(str::to_owned).to_vec();
+    let other = Checking { argv, ..fall };
+    assert_eq!(ready("{healthcheck: [sh, -c, a; b], fall: 9}"), Ready::OfImage(other));
 }
 
 #[test]

@@ -550,9 +550,16 @@ RateTrace = TypedDict(
 ReadyForm = TypedDict(
     "ReadyForm",
     {
+        "check-timeout": "Time",
+        "command": "Words",
+        "every": "Time",
         "exit": "bool",
+        "fall": "int",
+        "healthcheck": "Healthcheck",
         "listen": "bool",
         "log": "str",
+        "start-every": "Time",
+        "start-period": "Time",
         "tcp": "int",
         "timeout": "Time",
         "unix": "str",
@@ -732,6 +739,9 @@ ExitCode = Union[SignalOrAny, int]
 FailOver = Literal["new", "transparent"]
 FirewallPolicy = Literal["allow", "deny", "reject"]
 ForwardProtocol = Literal["tcp", "udp"]
+Word = Union[bool, float, str]
+Words = Union[Sequence[Word], str]
+Healthcheck = Union[Words, bool]
 TimeOrNone = str
 Jitter = Union[JitterForm, TimeOrNone]
 Lans = Union[Mapping[str, Union[Lan, None]], Sequence[str]]
@@ -780,8 +790,6 @@ RestartWhen = Literal["never", "on-failure", "always"]
 Restart = Union[RestartWhen, bool]
 Routers = Union[Mapping[str, Union[Router, None]], Sequence[str]]
 Routing = Union[Metric, RoutingForm]
-Word = Union[bool, float, str]
-Words = Union[Sequence[Word], str]
 Run = Union[Sequence[Program], Words]
 ServiceHash = Literal["rendezvous", "maglev"]
 ServicePing = Literal["replica", "router"]
@@ -877,8 +885,9 @@ class NodeKeys(TypedDict, total=False):
     unless an address is written, as in `0.0.0.0:8080:80`."""
     ready: ReadyCondition
     """When a program counts as ready for those that come `after` it: `tcp:PORT`, `listen`,
-    `unix:PATH`, `log:REGEX` (a line of its output matches) or `exit` (it has exited with 0), or a
-    map with a `timeout`; default: as soon as it has started."""
+    `unix:PATH`, `log:REGEX` (a line of its output matches), `exit` (it has exited with 0),
+    `command:WORDS` (this command exits with 0) or `healthcheck` (that of its image), or a map with
+    a `timeout`; default: as soon as it has started."""
     receive: PlainRate
     """What it may receive at most, counted as the `rate` of its link counts. It must have one
     link."""

@@ -282,7 +282,7 @@ fn a_compose_file_with_a_database_and_two_services_runs_to_its_end() {
         let image = format!("services:\n  db:\n    image: {}/redis:7\n", registry.address());
         let compose = "    \
                        command: [--bind, 0.0.0.0, --protected-mode, 'no', --save, '']\n    \
-                       healthcheck: {test: redis-cli -p 6379 ping}\n    volumes: ['data:/data']\n  \
+                       healthcheck: {test: redis-cli -p 6379 ping, interval: 50ms}\n    volumes: ['data:/data']\n  \
                        writer:\n    image: app\n    build: .\n    command: redis-cli -h db set key 42\n    \
                        depends_on: {db: {condition: service_healthy}}\n  \
                        reader:\n    image: app\n    build: .\n    entrypoint: [redis-cli, -h, db]\n    \
@@ -298,6 +298,41 @@ fn a_compose_file_with_a_database_and_two_services_runs_to_its_end() {
         let outcome = lab.pass(&scenario);
         assert_eq!(outcome.output("reader"), "42\n", "{scenario}\n{}", outcome.describe());
     }
+}
+
+#[test]
+fn an_images_health_check_runs_in_it_with_its_times_or_those_of_the_file() {
+    for user in users() {
+        let lab = Lab::new(user);
+        let check = "test \"$STATE\" = of-the-image && cat /marker /up";
+        let config = json!({
+            "Cmd": ["sh", "-c", "sleep 0.2; echo up > /up; sleep 1000"],
+            "Env": ["PATH=/usr/bin:/bin", "STATE=of-the-image"],
+            "Healthcheck": {"Test": ["CMD-SHELL", check], "Interval": 20_000_000, "Retries": 500},
+        });
+        ImageBuilder::new(lab.path()).layer(&tools(), 0).write("a.tar", &config);
+        let nodes = |ready: &str| {
+            format!(
+                "nodes:\n  a: {{image: a.tar, daemon: true, ready: {ready}}}\n  \
+                 b: {{run: echo started, after: a}}\nlinks: [{{between: [a, b]}}]\n"
+            )
+        };
+        let outcome = lab.pass(&nodes("healthcheck"));
+        assert_eq!(outcome.output("b"), "started\n");
+        let outcome = lab.run(&nodes("{healthcheck: [cat, /none], fall: 1}"));
+        outcome.assert_code(1);
+        let why =
+            "is not ready: a check failed: `cat /none` exited with 1: cat: /none: No such file";
+        assert!(outcome.stdout.contains(why), "{}", outcome.describe());
+    }
+    let lab = Lab::new(users()[0]);
+    ImageBuilder::new(lab.path()).layer(&tools(), 0).write("a.tar", &json!({"Cmd": ["ls"]}));
+    lab.write("s.yaml", two("{image: a.tar, ready: healthcheck}"));
+    let output = lab.windtunnel(&["check", "s.yaml"]).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(3), "{errors}");
+    let none = "s.yaml:2:7: ready: `healthcheck`: the image has none (HEALTHCHECK)";
+    assert!(errors.contains(none), "{errors}");
 }
 
 #[test]

@@ -198,6 +198,53 @@ links: [{between: [slow, client]}]
 }
 
 #[test]
+fn a_program_is_ready_when_a_command_beside_it_says_so() {
+    for user in users() {
+        let lab = Lab::new(user);
+        let outcome = lab.pass(
+            "nodes:
+  a:
+    run: [sh, -c, 'sleep 0.3; echo $WORD > up; exec sleep 1000']
+    daemon: true
+    cwd: there
+    env: {WORD: yes}
+    ready: {command: [sh, -c, 'echo check; test \"$(cat up)\" = \"$WORD\" && hostname | grep -qx a'], every: 20ms}
+  b: {run: cat there/up, after: a}
+links: [{between: [a, b]}]
+"
+            .replace("there", &lab.folder("there").display().to_string())
+            .as_str(),
+        );
+        assert_eq!(outcome.output("b"), "yes\n");
+        assert_eq!(outcome.output("a"), "", "what checks write is not the program's");
+        outcome.event(&[("event", "program-ready"), ("node", "a")]);
+        lab.assert_nothing_left();
+    }
+}
+
+#[test]
+fn a_check_that_hangs_is_killed_and_what_the_last_one_wrote_is_shown() {
+    for user in users() {
+        let lab = Lab::new(user);
+        let outcome = lab.run(
+            "nodes:
+  slow:
+    run: sleep 1000
+    daemon: true
+    ready: {command: [sh, -c, 'echo almost; sleep 1000'], every: 10ms, check-timeout: 100ms, fall: 2}
+  client: {run: 'true', after: slow}
+links: [{between: [slow, client]}]
+",
+        );
+        outcome.assert_code(1);
+        let why = "slow (sleep) is not ready: 2 checks failed one after the other: `sh -c \"echo almost; \
+                   sleep 1000\"` took longer than 100ms, and was killed: almost";
+        assert!(outcome.stdout.contains(why), "{}", outcome.describe());
+        lab.assert_nothing_left();
+    }
+}
+
+#[test]
 fn a_scenario_from_standard_input_runs_in_the_current_folder() {
     for user in users() {
         let lab = Lab::new(user);

@@ -49,7 +49,7 @@ impl Begun {
             from,
             by: setup.by.clone(),
             nodes: setup.nodes_of(member),
-            programs: programs.filter_map(|program| program.argv.first().cloned()).collect(),
+            programs: programs.flat_map(|program| program.names().map(str::to_owned)).collect(),
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use windtunnel_model::Bytes;
+use windtunnel_model::plan::{Probe, Program};
+use windtunnel_model::{Bytes, NodeId};
 
 use crate::protocol::run::RunSetup;
 
@@ -53,10 +54,22 @@ impl Limits {
         self.check_programs(setup, member)
     }
 
+    /// What nodes run, and what is run in them to see whether their programs are ready or well.
     fn check_programs(&self, setup: &RunSetup, member: u16) -> Result<(), String> {
-        for (node, _) in nodes_of(setup, member) {
-            for program in &node.programs {
-                let Some(word) = program.argv.first() else { continue };
+        for (index, place) in setup.placement.iter().enumerate() {
+            let Some(node) = setup.plan.nodes.get(index).filter(|_| *place == member) else {
+                continue;
+            };
+            let own = node.programs.iter().flat_map(Program::names);
+            let replica = NodeId::from_index(index);
+            let probes = setup.plan.services.iter().filter_map(|service| {
+                service.replica(replica)?;
+                match &service.health.as_ref()?.probe {
+                    Probe::Command(words) => words.first().map(String::as_str),
+                    _ => None,
+                }
+            });
+            for word in own.chain(probes) {
                 if let Some(pattern) = self.denied(word) {
                     return Err(format!(
                         "node {} runs {word}, which the machine's owner does not allow ({pattern})",
@@ -103,6 +116,8 @@ fn fits(pattern: &str, text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use windtunnel_model::plan::{Checking, Health, Ready, Service};
+
     use super::*;
 
     #[test]
@@ -117,6 +132,29 @@ mod tests {
         for fine in ["rsync", "/opt/x", "sync/nac"] {
             assert_eq!(limits.denied(fine), None, "{fine}");
         }
+    }
+
+    #[test]
+    fn what_says_whether_a_program_is_ready_or_well_may_be_denied_too() {
+        let limits = Limits { deny_exec: ["nc*".to_owned()].into(), ..Limits::default() };
+        let mut run = run(&[(0, None, None), (1, None, None)]);
+        let argv = vec!["/bin/nc".to_owned(), "-z".to_owned()];
+        let check = Checking { argv: argv.clone(), ..Checking::default() }.of_file();
+        let program = serde_json::json!({
+            "argv": ["serve"], "daemon": true, "ready": Ready::Command(check), "after": [], "start": 0,
+            "cwd": null, "env": {}, "restart": "never",
+        });
+        run.plan.nodes[1].programs = vec![serde_json::from_value(program).unwrap()];
+        let refused = |run: &RunSetup, member| limits.check(run, member, [].into_iter()).is_err();
+        assert_eq!([0, 1].map(|member| refused(&run, member)), [false, true]);
+        run.plan.nodes[1].programs.clear();
+        assert!(!refused(&run, 1));
+        let second = windtunnel_model::Span::from_secs(1);
+        let probe = Probe::Command(argv);
+        let health = Health { probe, every: second, timeout: second, rise: 1, fall: 1 };
+        let service = Service { health: Some(health), ..Service::new("www", [NodeId(1)]) };
+        run.plan.services.push(service);
+        assert_eq!([0, 1].map(|member| refused(&run, member)), [false, true]);
     }
 
     /// Demands of each node of a run, by its member, in processors' thousandths and bytes.

@@ -85,6 +85,27 @@ impl Launcher {
         command.cwd.get_or_insert_with(base);
     }
 
+    /// Has a node run a command beside a program, as that one is run. What it writes comes out of what
+    /// is returned.
+    pub(super) fn check(
+        &mut self,
+        cx: &Context,
+        (key, token): (ProgramKey, u64),
+        spec: &Program,
+        argv: &[String],
+    ) -> Result<OwnedFd, String> {
+        let failed = |error: io::Error| format!("cannot make a pipe for its output: {error}");
+        let order = Spawn { argv: argv.to_vec(), ..self.order(cx, (key, token), spec) };
+        let input = self.null().map_err(failed)?;
+        let pipe = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC);
+        let (reader, writer) = pipe.map_err(|error| failed(error.into()))?;
+        // Of this end alone: the command's is as those of programs are.
+        rustix::io::ioctl_fionbio(&reader, true).map_err(|error| failed(error.into()))?;
+        let stdio = [input.as_fd(), writer.as_fd(), writer.as_fd()];
+        cx.nodes.send(key.node, &Request::Spawn(order), &stdio)?;
+        Ok(reader)
+    }
+
     fn order(&self, cx: &Context, (key, spawn): (ProgramKey, u64), spec: &Program) -> Spawn {
         let (env, cwd, program) = (spec.env.clone(), spec.cwd.clone(), Some(key.program));
         let argv = spec.argv.clone();

@@ -1,6 +1,8 @@
 //! The programs of this machine: what the supervisor wants is done, and what nodes report of them
 //! reaches it and the log.
 
+mod checking;
+mod checks;
 mod churn;
 mod overload;
 #[cfg(test)]
@@ -26,12 +28,15 @@ use crate::options::Foreground;
 use crate::output::ProgramKey;
 use crate::owners::Roots;
 use crate::supervisor::{Command, Exit, Life, Supervised, Supervisor};
+pub(super) use checks::CHECK_FIRST;
+use checks::Checks;
 
 /// The programs, and what is still to be done to them.
 pub(super) struct Programs {
     pub(super) supervisor: Supervisor,
     pub(super) launcher: Launcher,
     agenda: Agenda,
+    checks: Checks,
     freeze: FreezeState,
     /// Limits that events have set and that are yet to hold.
     new_limits: Vec<NewLimits>,
@@ -52,8 +57,9 @@ impl Programs {
     pub(super) fn new(plan: &Plan, supervisor: Supervisor, launcher: Launcher) -> Self {
         let (agenda, freeze) = (Agenda::default(), FreezeState::default());
         let new_limits = Vec::new();
-        let roots = Roots::default();
-        let mut programs = Programs { supervisor, launcher, agenda, freeze, new_limits, roots };
+        let (roots, checks) = (Roots::default(), Checks::default());
+        let mut programs =
+            Programs { supervisor, launcher, agenda, checks, freeze, new_limits, roots };
         for event in plan.events.iter().filter(|event| event.action.is_about_programs()) {
             programs.add_event(event.at, event.action.clone());
         }
@@ -75,12 +81,14 @@ impl Programs {
         self.do_events(cx, elapsed);
         self.supervisor.tick(elapsed);
         self.do_commands(cx);
+        self.check(cx, elapsed);
     }
 
     /// When the next event or start is due. A program that could start already waits for news, not
     /// for time.
     pub(super) fn next_wake(&self, elapsed: Span) -> Option<Span> {
-        [self.agenda.next(), self.supervisor.next_wake(elapsed)].into_iter().flatten().min()
+        let next = [self.agenda.next(), self.supervisor.next_wake(elapsed), self.checks.next()];
+        next.into_iter().flatten().min()
     }
 
     /// What events are about to do to programs.
@@ -113,12 +121,13 @@ impl Programs {
         self.launcher.launch(cx, (key, spawn), &program.spec)
     }
 
-    fn watch(&self, cx: &Context, key: ProgramKey, what: Ready) {
+    fn watch(&mut self, cx: &Context, key: ProgramKey, what: Ready) {
         let what = match what {
             Ready::Tcp(port) => Listener::Tcp(port),
             Ready::Listen => Listener::Any,
             Ready::Unix(path) => Listener::Unix(path),
-            Ready::Log(_) | Ready::Exit => return,
+            Ready::Command(check) => return self.checks.add(key, check, cx.journal.elapsed()),
+            Ready::Log(_) | Ready::Exit | Ready::OfImage(_) => return,
         };
         let request = Request::Watch { token: token_of(key), what };
         if let Err(error) = cx.nodes.send(key.node, &request, &[]) {
@@ -173,6 +182,8 @@ impl Programs {
         if ready {
             log_ready(cx, key);
         }
+        let checked = self.checks.remove(key);
+        self.do_steps(cx, checked);
     }
 
     /// What a program is watched for holds.
@@ -184,6 +195,7 @@ impl Programs {
 
     /// A node's init has ended, and with it everything in the node: the kernel sees to that.
     pub(super) fn node_died(&mut self, cx: &Context, node: usize) {
+        self.checks.forget(node);
         for key in self.supervisor.on_node_died(node, cx.journal.elapsed()) {
             let (node, program) = (cx.node_of(key), key.program);
             let what = EventKind::ProgramExited { node, program, code: 137, signal: Some(9) };
@@ -204,6 +216,8 @@ impl Programs {
     pub(super) fn stop(&mut self, cx: &Context) {
         self.supervisor.stop();
         self.thaw(cx);
+        let checked = self.checks.clear();
+        self.do_steps(cx, checked);
     }
 
     /// The state of every program.

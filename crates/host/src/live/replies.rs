@@ -6,7 +6,7 @@ use windtunnel_model::Time;
 use windtunnel_node::Reply;
 
 use super::connections::EXEC_FIRST;
-use super::programs::{code_and_signal, key_of, reason};
+use super::programs::{CHECK_FIRST, code_and_signal, key_of, reason};
 use super::reply_filter::AwaitedReplies;
 use super::services::PROBE_FIRST;
 use super::state::Live;
@@ -34,7 +34,9 @@ impl Live {
 
     fn is_allowed(&self, node: usize, reply: &Reply) -> bool {
         let runs_command = |node: usize, id: u64| self.connections.is_commanded(node, id);
-        let probes = |node: usize, token: u64| self.services.expects_probe(node, token);
+        let probes = |node: usize, token: u64| {
+            self.services.expects_probe(node, token) || self.programs.expects_check(node, token)
+        };
         let signals = |node: usize, token: u64| self.cx.punctuality.borrow().expects(node, token);
         let asked = AwaitedReplies {
             probes: &probes,
@@ -49,6 +51,9 @@ impl Live {
     fn handle_reply(&mut self, node: usize, reply: Reply) {
         match reply {
             Reply::Spawned { id, .. } if id >= PROBE_FIRST => {}
+            Reply::SpawnFailed { id, .. } | Reply::Exited { id, .. } if id >= CHECK_FIRST => {
+                self.programs.handle_check(&self.cx, &reply);
+            }
             Reply::SpawnFailed { id, .. } | Reply::Exited { id, .. } if id >= PROBE_FIRST => {
                 self.handle_probe(reply);
             }

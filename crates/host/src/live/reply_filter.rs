@@ -14,7 +14,7 @@ use crate::supervisor::Supervisor;
 pub(super) struct AwaitedReplies<'a> {
     pub(super) supervisor: &'a Supervisor,
     pub(super) measurements: &'a Measurements,
-    /// Whether a node does a probe of that number.
+    /// Whether a node does a probe or a check of that number.
     pub(super) probes: &'a dyn Fn(usize, u64) -> bool,
     /// Whether a node runs a client's command of that number.
     pub(super) runs_command: &'a dyn Fn(usize, u64) -> bool,

@@ -18,6 +18,7 @@ struct Readable {
     threads: bool,
     control: bool,
     agent: bool,
+    checks: bool,
 }
 
 impl Live {
@@ -26,6 +27,9 @@ impl Live {
         let readable = self.poll(timeout.map(Duration::from));
         for node in readable.nodes {
             self.handle_node(node);
+        }
+        if readable.checks {
+            self.programs.read_checks();
         }
         if readable.signals {
             self.take_signals();
@@ -51,6 +55,9 @@ impl Live {
         watched.push(PollFd::new(&self.inputs.signals, PollFlags::IN));
         watched.push(PollFd::new(&*self.inputs.wake, PollFlags::IN));
         watched.extend(agent);
+        let checks = watched.len();
+        let outputs = self.programs.check_outputs();
+        watched.extend(outputs.map(|output| PollFd::from_borrowed_fd(output, PollFlags::IN)));
         let clients = watched.len();
         for (descriptor, interest) in self.connections.interests() {
             watched.push(PollFd::from_borrowed_fd(descriptor, interest));
@@ -70,7 +77,8 @@ impl Live {
             nodes: of_nodes.map(|((node, _), _)| *node).collect(),
             signals: happened[nodes.len()],
             threads: happened[threads],
-            agent: happened[threads + 1..clients].contains(&true),
+            agent: happened[threads + 1..checks].contains(&true),
+            checks: happened[checks..clients].contains(&true),
             control: happened[clients..].contains(&true),
         }
     }

@@ -45,6 +45,9 @@ pub(crate) struct Supervised {
     pub(super) planned: Option<Span>,
     /// Whether it has been reported, since it was last started, that it is waited for.
     pub(super) awaited: bool,
+    /// How the last check of whether it is ready failed.
+    #[serde(default)]
+    pub(super) check_failure: Option<String>,
 }
 
 /// Where a program is in its life.
@@ -90,6 +93,8 @@ impl Validate for Supervised {
         ];
         let signals = exits.into_iter().flatten().filter_map(|exit| exit.signal);
         signals.map(StopWhy::Signal).try_for_each(|signal| signal.validate())?;
+        let failure = self.check_failure.as_deref().unwrap_or_default();
+        ensure_short("a reason", failure)?;
         match &self.life {
             Life::Failed { message } => ensure_short("a reason", message),
             _ => Ok(()),
@@ -117,6 +122,7 @@ impl Supervised {
             absent: false,
             restart_pending: false,
             awaited: false,
+            check_failure: None,
         }
     }
 
@@ -182,6 +188,7 @@ impl Supervised {
     pub(super) fn ready_within(&self) -> Option<Span> {
         let usual = match self.awaited_condition()? {
             Ready::Exit => None,
+            Ready::Command(check) if check.fall.is_some() => None,
             _ => Some(READY_WITHIN),
         };
         self.spec.ready_within.or(usual)
@@ -292,13 +299,18 @@ impl fmt::Display for Exit {
 }
 
 /// What is missing where a condition has not come true.
-pub(super) fn missing(condition: &Ready) -> String {
+pub(super) fn missing(program: &Supervised, condition: &Ready) -> String {
     match condition {
         Ready::Tcp(port) => format!("nothing listens on tcp:{port}"),
         Ready::Listen => "nothing listens on any port".to_owned(),
         Ready::Unix(path) => format!("nothing listens on unix:{path}"),
         Ready::Log(pattern) => format!("no line of its output matches {pattern:?}"),
         Ready::Exit => "it still runs".to_owned(),
+        Ready::Command(check) => match &program.check_failure {
+            Some(failure) => failure.clone(),
+            None => format!("`{}` has not ended", check.command()),
+        },
+        Ready::OfImage(_) => "its image has not been looked at".to_owned(),
     }
 }
 

@@ -59,7 +59,8 @@ impl Supervisor {
             return;
         };
         if now >= before {
-            let (program, missing) = (self.describe(key), program::missing(condition));
+            let missing = program::missing(program, condition);
+            let program = self.describe(key);
             self.fatal.get_or_insert(format!("{program} is not ready after {within}: {missing}"));
         }
     }

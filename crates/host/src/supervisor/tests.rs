@@ -5,7 +5,7 @@ mod members;
 use std::collections::BTreeMap;
 
 use windtunnel_model::NodeId;
-use windtunnel_model::plan::{Node, NodeVerb, Program, Restart, User};
+use windtunnel_model::plan::{Checking, Node, NodeVerb, Program, Restart, User};
 
 use super::*;
 
@@ -210,6 +210,54 @@ fn a_program_has_the_time_to_be_ready_that_the_file_gives_it() {
         s.tick(at(6));
         assert_eq!(s.fatal().unwrap(), format!("n0 (prog) is not ready after 5s: {missing}"));
     }
+}
+
+fn checked(fall: Option<u32>) -> Supervisor {
+    let argv = vec!["ask".to_owned(), "a b".to_owned()];
+    let check = Checking { argv, fall, ..Checking::default() }.of_file();
+    let mut s = supervisor(vec![program(&[], true, Some(Ready::Command(check.clone())))]);
+    started(&mut s, at(0));
+    s.on_spawned(1, 7, at(1));
+    let what = Ready::Command(check);
+    assert_eq!(s.poll_command(), Some(Command::Watch { key: key(0), what }));
+    s
+}
+
+#[test]
+fn a_program_whose_checks_fail_has_a_minute_and_the_last_failure_is_named() {
+    let mut s = checked(None);
+    s.on_check_failed(key(0), "`ask` exited with 3: no", None);
+    s.tick(Span::from_millis(60_999));
+    assert_eq!(s.fatal(), None);
+    s.tick(at(61));
+    let text = "n0 (prog) is not ready after 1min: `ask` exited with 3: no";
+    assert_eq!(s.fatal(), Some(text));
+    let mut s = checked(None);
+    s.tick(at(61));
+    let text = "n0 (prog) is not ready after 1min: `ask \"a b\"` has not ended";
+    assert_eq!(s.fatal(), Some(text));
+}
+
+#[test]
+fn a_program_is_given_up_after_its_number_of_failed_checks_however_long_they_take() {
+    let mut s = checked(Some(3));
+    s.on_check_failed(key(0), "`ask` exited with 3", None);
+    s.tick(at(3600));
+    assert_eq!(s.fatal(), None);
+    s.on_check_failed(key(0), "`ask` exited with 4", Some(3));
+    let text = "n0 (prog) is not ready: 3 checks failed one after the other: `ask` exited with 4";
+    assert_eq!(s.fatal(), Some(text));
+}
+
+#[test]
+fn a_program_that_was_ready_is_not_checked_again_when_it_is_restarted() {
+    let mut s = checked(None);
+    s.on_ready(key(0), at(2));
+    s.on_verb(NodeId(0), NodeVerb::Restart, at(3));
+    s.on_exited(1, KILLED, at(3));
+    assert_eq!(started(&mut s, at(4)), [(0, 2)]);
+    s.on_spawned(2, 8, at(4));
+    assert_eq!(s.poll_command(), None);
 }
 
 #[test]

@@ -3,10 +3,10 @@
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::ready::Ready;
 use crate::demand::Demand;
 use crate::id::NodeId;
 use crate::time::Span;
@@ -20,8 +20,8 @@ pub struct Program {
     pub daemon: bool,
     /// When it counts as ready; `None`: as soon as it has started.
     pub ready: Option<Ready>,
-    /// How long after its start it may take to be ready; `None`: a minute, or for `exit` as long
-    /// as it takes.
+    /// How long after its start it may take to be ready; `None`: a minute; for `exit`, and a command
+    /// whose failures are counted, as long as it takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_within: Option<Span>,
     /// Nodes all of whose programs must be ready first.
@@ -39,31 +39,15 @@ pub struct Program {
     pub demand: Demand,
 }
 
-/// What makes a program ready.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Ready {
-    /// Something in the node listens on this TCP port.
-    Tcp(u16),
-    /// Something in the node listens on some TCP port, or has bound some UDP port.
-    Listen,
-    /// Something in the node listens on this Unix socket.
-    Unix(String),
-    /// A line of its output matches this regular expression.
-    Log(String),
-    /// It has exited with 0.
-    Exit,
-}
-
-impl fmt::Display for Ready {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Ready::Tcp(port) => write!(f, "tcp:{port}"),
-            Ready::Listen => f.write_str("listen"),
-            Ready::Unix(path) => write!(f, "unix:{path}"),
-            Ready::Log(pattern) => write!(f, "log:{pattern}"),
-            Ready::Exit => f.write_str("exit"),
-        }
+impl Program {
+    /// The names of what is run for it: its own, and that of the command that says whether it is ready.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let check = match &self.ready {
+            Some(Ready::Command(check)) => check.argv.first(),
+            Some(Ready::OfImage(said)) => said.argv.first(),
+            _ => None,
+        };
+        self.argv.first().into_iter().chain(check).map(String::as_str)
     }
 }
 

@@ -4,7 +4,9 @@ use alloc::borrow::ToOwned;
 use alloc::format;
 
 use crate::name;
-use crate::plan::{Node, Plan, Program, Ready, Root, RootSource, User, Volume, VolumeSource};
+use crate::plan::{
+    Check, Checking, Node, Plan, Program, Ready, Root, RootSource, User, Volume, VolumeSource,
+};
 
 use super::{Invalid, Validate, ensure, shown};
 
@@ -103,13 +105,36 @@ fn program(plan: &Plan, node: &Node, program: &Program) -> Result<(), Invalid> {
     let ready = match &program.ready {
         Some(Ready::Unix(path)) => is_text(path),
         Some(Ready::Log(pattern)) => pattern.len() <= PATTERN_BYTES_MAX,
-        _ => true,
+        Some(Ready::Command(check)) => is_check(check),
+        Some(Ready::OfImage(said)) => of_image && is_checking(said),
+        Some(Ready::Tcp(_) | Ready::Listen | Ready::Exit) | None => true,
     };
     ensure(ready, || "what makes a program ready cannot be looked for".to_owned())?;
     program.demand.validate()?;
     ensure(program.after.iter().all(|node| plan.has_node(*node)), || {
         "a program waits for a node that is not there".to_owned()
     })
+}
+
+fn is_check(check: &Check) -> bool {
+    let words = check.argv.first().is_some_and(|word| !word.is_empty());
+    let times = [check.every, check.timeout, check.start_every];
+    words
+        && check.argv.iter().all(|word| is_text(word))
+        && times.iter().all(|time| *time >= Check::TIME_MIN)
+        && check.fall.is_none_or(is_fall)
+}
+
+fn is_checking(said: &Checking) -> bool {
+    let times = [said.every, said.timeout, said.start_every];
+    said.argv.iter().all(|word| is_text(word))
+        && said.argv.first().is_none_or(|word| !word.is_empty())
+        && times.iter().flatten().all(|time| *time >= Check::TIME_MIN)
+        && said.fall.is_none_or(is_fall)
+}
+
+fn is_fall(fall: u32) -> bool {
+    (1..=Check::FALL_MAX).contains(&fall)
 }
 
 /// Whether the kernel takes it as a word: texts end at NUL there.

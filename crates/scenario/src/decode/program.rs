@@ -96,8 +96,9 @@ map! {
     /// What programs and their nodes have.
     Startup {
         /// When a program counts as ready for those that come `after` it: `tcp:PORT`, `listen`,
-        /// `unix:PATH`, `log:REGEX` (a line of its output matches) or `exit` (it has exited with
-        /// 0), or a map with a `timeout`; default: as soon as it has started.
+        /// `unix:PATH`, `log:REGEX` (a line of its output matches), `exit` (it has exited with 0),
+        /// `command:WORDS` (this command exits with 0) or `healthcheck` (that of its image), or a
+        /// map with a `timeout`; default: as soon as it has started.
         "ready" READY: ReadyDraft,
         /// Nodes or groups whose programs must be ready first.
         "after" AFTER: Names,
@@ -261,16 +262,24 @@ impl Form for Words {
                 let place = items.first().map_or(run.value.place, |word| word.place);
                 (words.collect::<Option<Vec<_>>>()?, place)
             }
-            _ => (split_words(from, run)?, run.value.place),
+            _ => {
+                let text = from.text(run, COMMAND)?;
+                (split_words(from, run, text)?, run.value.place)
+            }
         };
         match argv.first().map(String::is_empty) {
             Some(false) => Some((argv, place)),
             Some(true) => {
-                from.mistake(run.wrong(), "run: the name of the program is empty");
+                let message = format!("{}: the name of the program is empty", run.key);
+                from.mistake(run.wrong(), message);
+                None
+            }
+            None if run.key == "run" => {
+                from.mistake(run.wrong(), "run: no command; leave `run` out for no program");
                 None
             }
             None => {
-                from.mistake(run.wrong(), "run: no command; leave `run` out for no program");
+                from.mistake(run.wrong(), format!("{}: no command", run.key));
                 None
             }
         }
@@ -294,19 +303,22 @@ impl Form for Words {
 
 fn read_word(from: &mut Decoder<'_>, item: Field<'_>) -> Option<String> {
     if matches!(item.value.kind, Kind::Null) {
-        from.mistake(item.value.place, "run: a word is missing; write '' for an empty one");
+        let message = format!("{}: a word is missing; write '' for an empty one", item.key);
+        from.mistake(item.value.place, message);
         return None;
     }
     from.text(item, "a word of the command").map(str::to_owned)
 }
 
 /// Splits a text as a shell would, without being one.
-fn split_words(from: &mut Decoder<'_>, run: Field<'_>) -> Option<Vec<String>> {
+pub(super) fn split_words(
+    from: &mut Decoder<'_>,
+    run: Field<'_>,
+    text: &str,
+) -> Option<Vec<String>> {
     const SHELL: [&str; 9] = ["|", "||", "&&", "&", ";", ">", ">>", "<", "2>&1"];
-    let text =
-        from.text(run, "a command: a text of words, a list of words, or a list of {run: …}")?;
     let Ok(words) = shell_words::split(text) else {
-        let message = format!("run: a quote in `{}` is not closed", shorten(text));
+        let message = format!("{}: a quote in `{}` is not closed", run.key, shorten(text));
         from.mistake(run.wrong(), message);
         return None;
     };
@@ -332,6 +344,8 @@ fn word(definitions: &mut Definitions) -> Json {
         ],
     )
 }
+
+const COMMAND: &str = "a command: a text of words, a list of words, or a list of {run: …}";
 
 form! {
     /// Environment variables.

@@ -2,10 +2,13 @@
 
 use serde_json::{Value as Json, json};
 use windtunnel_model::Span;
-use windtunnel_model::plan::Ready;
+use windtunnel_model::plan::{Check, Checking, Ready};
 
+use super::program::{Words, split_words};
+use super::service::Period;
 use super::{Decoder, Field, Fields};
-use crate::grammar::{Definitions, Form, Map, check_regex, form, map};
+use crate::grammar::{Definitions, Form, Whole, check_regex, form, map};
+use crate::position::Place;
 use crate::text::shorten;
 use crate::tree::Kind;
 
@@ -14,6 +17,8 @@ use crate::tree::Kind;
 pub(crate) struct ReadyDraft {
     pub(crate) what: Ready,
     pub(crate) within: Option<Span>,
+    /// Where it is written.
+    pub(crate) place: Place,
 }
 
 map! {
@@ -29,8 +34,28 @@ map! {
         "log" LOG: Pattern,
         /// `true`: it has exited with 0.
         "exit" EXIT: True,
-        /// How long after its start; then the run ends as failed. Default: 1min, for `exit` as long
-        /// as it takes.
+        /// This command exits with 0. It runs in the node, as the program does: as the same user,
+        /// with the same files, variables and limits; first as soon as the program has started, and
+        /// then `every` so often until it is ready.
+        "command" COMMAND: Words,
+        /// `true`: the same with the command that the node's image says (`HEALTHCHECK`); a command: that
+        /// in its place. Times that are not said here are the image's, or else Docker's.
+        "healthcheck" HEALTHCHECK: Healthcheck,
+        /// From the end of a check to the next; default 1s, with `healthcheck` 30s.
+        "every" EVERY: Period,
+        /// A check that takes longer is killed, and has failed; default 10s, with `healthcheck` 30s.
+        "check-timeout" CHECK_TIMEOUT: Period,
+        /// After so many checks one after the other that fail, the run ends as failed; that of the
+        /// first one, made at once, does not count. Default: it ends after `timeout` only, with
+        /// `healthcheck` 3.
+        "fall" FALL: Whole<1, { Check::FALL_MAX as u64 }>,
+        /// Failures of checks that begin within this time after the program's start do not count for
+        /// `fall`; default 0s.
+        "start-period" START_PERIOD: Span,
+        /// In place of `every` within `start-period`; default: as `every`, with `healthcheck` 5s.
+        "start-every" START_EVERY: Period,
+        /// How long after its start; then the run ends as failed. Default: 1min; for `exit`, and for
+        /// checks with `fall`, as long as it takes.
         "timeout" TIMEOUT: Timeout,
     }
 }
@@ -44,14 +69,14 @@ impl Form for ReadyDraft {
             return read_map(from, field, &fields);
         }
         let text = from.text(field, &format!("{FORMS}, or a map"))?;
-        Some(ReadyDraft { what: read_short(from, field, text)?, within: None })
+        Some(ReadyDraft { what: read_short(from, field, text)?, within: None, place: field.place })
     }
 
     fn schema(definitions: &mut Definitions) -> Json {
         let short = |definitions: &mut Definitions| {
-            let description =
-                "`tcp:PORT`, `listen` (some TCP or UDP port), `unix:PATH`, `log:REGEX` or `exit`.";
-            let pattern = "^(exit|listen|tcp:[0-9]+|unix:.+|log:.+)$";
+            let description = "`tcp:PORT`, `listen` (some TCP or UDP port), `unix:PATH`, `log:REGEX`, `exit`, \
+                 `command:WORDS` or `healthcheck`.";
+            let pattern = "^(exit|listen|healthcheck|tcp:[0-9]+|unix:.+|log:.+|command:.+)$";
             definitions.text("Ready", description, pattern, "tcp:80")
         };
         definitions.any_of(
@@ -69,10 +94,15 @@ fn read_short(from: &mut Decoder<'_>, field: Field<'_>, text: &str) -> Option<Re
     match text.split_once(':') {
         None if text == "exit" => Some(Ready::Exit),
         None if text == "listen" => Some(Ready::Listen),
+        None if text == "healthcheck" => Some(Ready::OfImage(Checking::default())),
         Some(("tcp", port)) => read_port(from, field, port).map(Ready::Tcp),
         Some(("unix", path)) if !path.is_empty() => Some(Ready::Unix(path.to_owned())),
         Some(("log", pattern)) if !pattern.is_empty() => {
             check_regex(from, field, pattern).then(|| Ready::Log(pattern.to_owned()))
+        }
+        Some(("command", text)) if !text.trim().is_empty() => {
+            let argv = split_words(from, field, text)?;
+            Some(Ready::Command(Checking { argv, ..Checking::default() }.of_file()))
         }
         _ => {
             from.mistake(field.wrong(), format!("ready: `{}` is not {FORMS}", shorten(text)));
@@ -84,26 +114,51 @@ fn read_short(from: &mut Decoder<'_>, field: Field<'_>, text: &str) -> Option<Re
 /// `{tcp: 80, timeout: 5s}`.
 fn read_map(from: &mut Decoder<'_>, field: Field<'_>, fields: &Fields<'_>) -> Option<ReadyDraft> {
     let within = from.read(fields, ReadyForm::TIMEOUT)?;
-    let known = ReadyForm::list();
-    let is_condition =
-        |field: &Field<'_>| field.key != ReadyForm::TIMEOUT.name && known.contains(&field.key);
+    let is_condition = |field: &Field<'_>| CONDITIONS.contains(&field.key);
     let mut conditions = fields.all().filter(is_condition);
-    if let Some(second) = conditions.nth(1).filter(|_| !fields.unknown) {
+    let first = conditions.next();
+    if let Some(second) = conditions.next().filter(|_| !fields.unknown) {
         from.mistake(second.place, "`ready` has more than one condition");
         return None;
     }
+    let checks = first.is_some_and(|first| ["command", "healthcheck"].contains(&first.key));
+    let others = |field: &Field<'_>| CHECKING.contains(&field.key);
+    if let (Some(first), Some(field), false) = (first, fields.all().find(others), checks) {
+        let message = format!("`{}` does not go with `{}`", field.key, first.key);
+        from.mistake_with_hint(field.place, message, "it is for `command` and `healthcheck`");
+        return None;
+    }
+    let said = read_checking(from, fields)?;
     let tcp = from.read(fields, ReadyForm::TCP)?.map(Ready::Tcp);
     let listen = from.read(fields, ReadyForm::LISTEN)?.map(|()| Ready::Listen);
     let unix = from.read(fields, ReadyForm::UNIX)?.map(Ready::Unix);
     let log = from.read(fields, ReadyForm::LOG)?.map(Ready::Log);
     let exit = from.read(fields, ReadyForm::EXIT)?.map(|()| Ready::Exit);
-    let what = tcp.or(listen).or(unix).or(log).or(exit);
+    let command = from.read(fields, ReadyForm::COMMAND)?;
+    let of_image = from.read(fields, ReadyForm::HEALTHCHECK)?;
+    let with = |argv| Checking { argv, ..said.clone() };
+    let command = command.map(|(argv, _)| Ready::Command(with(argv).of_file()));
+    let of_image = of_image.map(|argv| Ready::OfImage(with(argv)));
+    let what = tcp.or(listen).or(unix).or(log).or(exit).or(command).or(of_image);
     if what.is_none() && !fields.unknown {
         let message = "`ready` has no condition";
-        let hint = "it has one of tcp, listen, unix, log, exit: {tcp: 80, timeout: 5s}";
+        let hint = format!("it has one of {}: {{tcp: 80, timeout: 5s}}", CONDITIONS.join(", "));
         from.mistake_with_hint(field.place, message, hint);
     }
-    Some(ReadyDraft { what: what?, within })
+    Some(ReadyDraft { what: what?, within, place: field.place })
+}
+
+/// The times of checks; `None`: one of them is wrong.
+fn read_checking(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<Checking> {
+    let fall = from.read(fields, ReadyForm::FALL)?;
+    Some(Checking {
+        argv: Vec::new(),
+        every: from.read(fields, ReadyForm::EVERY)?,
+        timeout: from.read(fields, ReadyForm::CHECK_TIMEOUT)?,
+        fall: fall.map(|fall| u32::try_from(fall).unwrap_or(u32::MAX)),
+        start_period: from.read(fields, ReadyForm::START_PERIOD)?,
+        start_every: from.read(fields, ReadyForm::START_EVERY)?,
+    })
 }
 
 /// A TCP port.
@@ -144,6 +199,30 @@ fn read_true(from: &mut Decoder<'_>, field: Field<'_>) -> Option<()> {
     Some(())
 }
 
+/// `true`, or a command in place of that of an image.
+struct Healthcheck;
+
+impl Form for Healthcheck {
+    type Value = Vec<String>;
+
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<String>> {
+        match &field.value.kind {
+            Kind::Text(text) if ["true", "false"].contains(&text.as_str()) => {
+                read_true(from, field).map(|()| Vec::new())
+            }
+            _ => Words::read(from, field).map(|(argv, _)| argv),
+        }
+    }
+
+    fn schema(definitions: &mut Definitions) -> Json {
+        definitions.any_of(
+            "Healthcheck",
+            "The check of an image.",
+            &[("`true`: its own.", bool::schema), ("A command in its place.", Words::schema)],
+        )
+    }
+}
+
 form! {
     /// The path of a Unix socket.
     SocketPath: String, by read_socket_path, like String::schema
@@ -177,4 +256,9 @@ fn read_timeout(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Span> {
     Some(within)
 }
 
-const FORMS: &str = "`tcp:PORT`, `listen`, `unix:PATH`, `log:REGEX` or `exit`";
+const FORMS: &str = "`tcp:PORT`, `listen`, `unix:PATH`, `log:REGEX`, `exit`, `command:WORDS` or \
+                     `healthcheck`";
+/// Of which one makes a program ready.
+const CONDITIONS: [&str; 7] = ["tcp", "listen", "unix", "log", "exit", "command", "healthcheck"];
+/// What is said of checks.
+const CHECKING: [&str; 5] = ["every", "check-timeout", "fall", "start-period", "start-every"];

@@ -21,6 +21,7 @@ use crate::tree::Kind;
 pub(crate) use event::ServiceEventDraft;
 pub(super) use event::{OfServices, read_service_event};
 use health::HealthForm;
+pub(super) use health::Period;
 
 /// A service as the file has it.
 #[derive(Debug)]

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use windtunnel_model::Lan;
-use windtunnel_model::plan::{Node, Program, Restart, Router, User};
+use windtunnel_model::plan::{Node, Program, Ready, Restart, RootSource, Router, User};
 use windtunnel_model::{NodeId, Plan, Span};
 
 use super::directory::Directory;
 use super::{Budget, internet, limits, root};
-use crate::decode::{Draft, NodeDraft, NodeKeys};
+use crate::decode::{Draft, NodeDraft, NodeKeys, ReadyDraft};
 use crate::error::Diagnostics;
 use crate::{Source, WrittenProgram};
 
@@ -110,6 +110,7 @@ fn programs(
             let message = format!("this program starts at {start}, when the run has ended");
             found.notice(at.place, message);
         }
+        refuse_check_without_image(found, node, keys.ready.as_ref());
         let daemon = keys.daemon.unwrap_or(false);
         let restart = keys.restart.unwrap_or_default();
         if draft.duration.is_none() && !daemon && restart == Restart::Always {
@@ -135,13 +136,32 @@ fn programs(
     programs
 }
 
+/// The check of an image needs one.
+fn refuse_check_without_image(
+    found: &mut Diagnostics,
+    node: &NodeDraft,
+    ready: Option<&ReadyDraft>,
+) {
+    let source = node.root.source.as_ref();
+    let is_image = source.is_some_and(|it| matches!(it.value, RootSource::Image { .. }));
+    if let Some(ready) = ready.filter(|it| !is_image && matches!(it.what, Ready::OfImage(_))) {
+        let message = "ready: `healthcheck` is that of an `image`, which this node has not";
+        found.mistake_with_hint(ready.place, message, "write `ready: command:WORDS`");
+    }
+}
+
 /// Where programs are written, by the name of their node in the file.
 pub(super) fn written(draft: &Draft) -> BTreeMap<String, Vec<WrittenProgram>> {
     let of_node = |node: &NodeDraft| {
         let common = node.keys.or(&draft.node_defaults).program;
         let programs = node.programs.iter().map(|program| {
             let cwd = program.keys.cwd.as_ref().or(common.cwd.as_ref());
-            WrittenProgram { run: program.place, cwd: cwd.map(|cwd| cwd.place) }
+            let ready = program.keys.ready.as_ref().or(common.ready.as_ref());
+            WrittenProgram {
+                run: program.place,
+                cwd: cwd.map(|cwd| cwd.place),
+                ready: ready.map(|ready| ready.place),
+            }
         });
         (node.name.value.clone(), programs.collect())
     };

@@ -1,6 +1,7 @@
 //! Compose files: services with images, what waits for what, and each key that is not carried over.
 
-use windtunnel_model::plan::{Ready, Restart, RootSource, User, VolumeSource};
+use windtunnel_model::Span;
+use windtunnel_model::plan::{Checking, Ready, Restart, RootSource, User, VolumeSource};
 use windtunnel_topology::{Format, Options, Original, Surroundings, Topology, import_with};
 
 use super::{items, read_with, refused};
@@ -73,7 +74,9 @@ fn services_wait_for_what_they_depend_on() {
     let plan = load(&read(SHOP));
     let id = |name: &str| plan.node_named(name).unwrap();
     let program = |name: &str| &plan.nodes[id(name).index()].programs[0];
-    assert_eq!(program("db").ready, Some(Ready::Tcp(5432)));
+    let argv = ["/bin/sh", "-c", "pg_isready -p 5432"].map(str::to_owned).to_vec();
+    let check = Checking { argv, ..Checking::default() };
+    assert_eq!(program("db").ready, Some(Ready::OfImage(check)));
     assert_eq!(program("migrate").ready, Some(Ready::Exit));
     assert_eq!(program("web-app").after, [id("db"), id("migrate")]);
     let daemons = ["db", "web-app", "migrate", "test"].map(|name| program(name).daemon);
@@ -109,7 +112,7 @@ fn each_key_that_is_not_carried_over_is_named() {
         ["postgres:16", "registry.example:5000/shop/web", "shop-test"]
     );
     assert_eq!(items(&notes.left_out, "Keys of services"), ["labels of test"]);
-    assert_eq!(items(&notes.assumed, "Services are healthy"), ["db (tcp:5432)"]);
+    assert_eq!(items(&notes.assumed, "Health checks are first made at once"), ["db"]);
 }
 
 #[test]
@@ -246,19 +249,99 @@ fn secrets_configs_and_temporary_folders_are_volumes() {
     assert_eq!(items(&topology.notes.lost, "Secrets and configs that"), ["other of a"]);
 }
 
+/// A service `db` with this health check, for which another waits.
+fn checked(healthcheck: &str) -> String {
+    format!(
+        "services:\n  db:\n    image: db\n    healthcheck: {healthcheck}\n  \
+         a: {{image: a, depends_on: {{db: {{condition: service_healthy, restart: true}}}}}}\n"
+    )
+}
+
 #[test]
-fn a_health_check_is_a_port_within_the_time_after_which_docker_gives_up() {
-    let text = "services:\n  db:\n    image: db\n    healthcheck: {test: [CMD, pg_isready], interval: 5s, timeout: 2s, \
-                retries: 4, start_period: 1m}\n  a: {image: a, depends_on: {db: {condition: service_healthy, restart: true}}}\n";
-    let topology = read(text);
-    load(&topology);
-    // 4 · (5 + 2) s after the first minute.
-    assert!(
-        line(&topology, "db").contains("ready: {tcp: 5432, timeout: 88s}"),
-        "{}",
-        line(&topology, "db")
-    );
+fn a_health_check_is_a_command_with_the_times_of_the_file_and_else_of_the_image() {
+    let topology = read(&checked(
+        "{test: [CMD, pg_isready, -q], interval: 5s, timeout: 1m30s, retries: 4, start_period: 1m, \
+         start_interval: 500ms}",
+    ));
+    let plan = load(&topology);
+    let program = &plan.nodes[plan.node_named("db").unwrap().index()].programs[0];
+    let seconds = |seconds| Some(Span::from_secs(seconds));
+    let check = Checking {
+        argv: vec!["pg_isready".into(), "-q".into()],
+        every: seconds(5),
+        timeout: seconds(90),
+        fall: Some(4),
+        start_period: seconds(60),
+        start_every: Some(Span::from_millis(500)),
+    };
+    assert_eq!((&program.ready, program.ready_within), (&Some(Ready::OfImage(check)), None));
+    assert!(program.daemon);
     assert_eq!(items(&topology.notes.lost, "Keys of dependencies"), ["depends_on.db.restart"]);
+}
+
+#[test]
+fn health_checks_mean_what_compose_makes_of_them() {
+    let shell = |line: &str| Checking {
+        argv: vec!["/bin/sh".into(), "-c".into(), line.into()],
+        ..Checking::default()
+    };
+    let nothing = Checking::default;
+    let quoted = r#"test -z "$X" || echo 'a "b" c'"#;
+    for (written, expected) in [
+        ("{test: curl -f localhost}", Ready::OfImage(shell("curl -f localhost"))),
+        // A dollar sign is written twice.
+        (
+            r#"{test: [CMD-SHELL, "test -z \"$$X\" || echo 'a \"b\" c'"]}"#,
+            Ready::OfImage(shell(quoted)),
+        ),
+        ("{test: [], interval: 0s, retries: 0}", Ready::OfImage(nothing())),
+        ("", Ready::OfImage(nothing())),
+        ("{timeout: 0}", Ready::OfImage(nothing())),
+        ("{retries: 7}", Ready::OfImage(Checking { fall: Some(7), ..nothing() })),
+        ("{x-note: y}", Ready::OfImage(nothing())),
+        // Docker refuses to wait for what has none.
+        ("{test: [NONE]}", Ready::Listen),
+        ("{test: NONE}", Ready::OfImage(shell("NONE"))),
+        ("{disable: true, test: [CMD, pg_isready]}", Ready::Listen),
+    ] {
+        let plan = load(&read(&checked(written)));
+        let ready = plan.nodes[plan.node_named("db").unwrap().index()].programs[0].ready.clone();
+        assert_eq!(ready, Some(expected), "{written}");
+    }
+}
+
+#[test]
+fn what_compose_refuses_of_a_health_check_is_refused_at_its_place() {
+    let text = |key: &str, value: &str| checked(&format!("{{test: [CMD, x], {key}: {value}}}"));
+    for (key, value, why) in [
+        ("interval", "5", "interval: `5` is no time such as `1m30s`"),
+        ("timeout", "-5s", "timeout: `-5s` is no time such as `1m30s`"),
+        ("start_period", "10us", "start_period: `10us` is less than 1ms"),
+        ("start_interval", "soon", "start_interval: `soon` is no time such as `1m30s`"),
+        ("retries", "-1", "retries: `-1` is no number of failures"),
+        ("retries", "some", "retries: `some` is no number of failures"),
+    ] {
+        let column = 35 + key.len() + 2;
+        let expected = format!("in/net.txt:4:{column}: healthcheck: {why}");
+        assert_eq!(refused(&text(key, value)), expected);
+    }
+    let must = "in/net.txt:4:25: healthcheck: test must start with CMD, CMD-SHELL or NONE";
+    assert_eq!(refused(&checked("{test: [curl, -f, x]}")), must);
+    for empty in ["[CMD]", "[CMD-SHELL]", "[CMD, '']"] {
+        let error = refused(&checked(&format!("{{test: {empty}}}")));
+        assert_eq!(error, "in/net.txt:4:25: healthcheck: test has no command");
+    }
+}
+
+#[test]
+fn health_checks_that_nothing_waits_for_and_keys_of_none_are_named() {
+    let text = "services:\n  a: {image: x, healthcheck: {test: curl x, intervall: 3s}}\n  \
+                b: {image: x, healthcheck: {disable: true, test: curl x}}\n";
+    let notes = read(text).notes;
+    let nothing = "Health checks of services that no other waits for";
+    assert_eq!(items(&notes.left_out, nothing), ["a"]);
+    assert_eq!(items(&notes.lost, "Keys of health checks"), ["intervall of a"]);
+    assert_eq!(items(&notes.assumed, "Health checks that are disabled"), ["b"]);
 }
 
 #[test]

@@ -27,6 +27,7 @@ impl Programs {
         cx.journal.log_at(at.since(cx.journal.origin()), None, what);
         if frozen && !self.freeze.is_on() {
             self.freeze.begin(cx.journal.now());
+            self.checks.freeze(true, cx.journal.elapsed());
             self.signal_all(cx, Signal::STOP, |_| true);
         }
         let why = || format!("overloaded: the emulation was {} behind", rounded(behind));
@@ -53,6 +54,7 @@ impl Programs {
     /// Lets go on what the freeze paused, but not what an event has paused.
     pub(super) fn thaw(&mut self, cx: &Context) {
         if self.freeze.end(cx.journal.now()) {
+            self.checks.freeze(false, cx.journal.elapsed());
             self.signal_all(cx, Signal::CONT, |node| !self.supervisor.is_paused(node));
         }
     }

@@ -1,5 +1,7 @@
 //! Programs of a run, from their start to their end.
 
+use windtunnel_node::Reply;
+
 use super::*;
 use crate::live::testing::{Recorded, context, plan, programs};
 
@@ -116,4 +118,73 @@ fn signals_are_for_the_run_where_no_program_is_in_the_foreground() {
     let (context, _, _) = context(plan(WEB), None);
     assert!(!programs(&context).pass_on(&context, 2));
     assert_eq!(key(0), key_of(0));
+}
+
+const CHECKED: &str = "
+nodes:
+  db:
+    run: serve
+    cwd: /srv
+    env: {LEVEL: \"2\"}
+    daemon: true
+    ready: {command: [ask, -q], every: 500ms, check-timeout: 2s}
+  client: {run: get, after: db}
+links: [{between: [db, client]}]
+";
+
+#[test]
+fn a_check_runs_beside_its_program_as_it_does_until_one_succeeds() {
+    let (context, sent, log) = context(plan(CHECKED), None);
+    let mut programs = programs(&context);
+    programs.tick(&context, Span::ZERO);
+    programs.spawned(&context, 1, 77, Time::ZERO);
+    programs.tick(&context, Span::ZERO);
+    let (node, check) = sent.spawns().pop().unwrap();
+    assert_eq!((node, check.id, check.program), (0, CHECK_FIRST, Some(0)));
+    assert_eq!((check.argv, check.cwd), (vec!["ask".into(), "-q".into()], Some("/srv".into())));
+    assert_eq!(check.env["LEVEL"], "2");
+    assert_eq!(programs.check_outputs().count(), 1);
+    assert!(programs.expects_check(0, CHECK_FIRST) && !programs.expects_check(1, CHECK_FIRST));
+    let exited =
+        |number, code| Reply::Exited { id: CHECK_FIRST + number, status: ExitStatus::Code(code) };
+    programs.handle_check(&context, &exited(0, 1));
+    programs.tick(&context, Span::from_millis(499));
+    assert_eq!(sent.spawns().len(), 2);
+    programs.tick(&context, Span::from_millis(500));
+    programs.handle_check(&context, &exited(1, 0));
+    programs.tick(&context, Span::from_millis(600));
+    assert_eq!(started(&sent).last(), Some(&(1, 2)), "the client");
+    let ready = EventKind::ProgramReady { node: "db".into(), program: 0 };
+    assert_eq!(log.whats()[1..], [ready]);
+    programs.tick(&context, Span::from_secs(9));
+    assert_eq!(sent.spawns().len(), 4, "no more checks");
+}
+
+#[test]
+fn a_check_is_killed_when_its_time_is_over_its_program_ends_or_the_run_does() {
+    let kills = |sent: &Recorded| {
+        let kill = |(node, request)| match request {
+            Request::Signal { id: Some(id), signal: 9, .. } => Some((node, id)),
+            _ => None,
+        };
+        sent.requests().into_iter().filter_map(kill).collect::<Vec<(usize, u64)>>()
+    };
+    let begun = || {
+        let (context, sent, _) = context(plan(CHECKED), None);
+        let mut programs = programs(&context);
+        programs.tick(&context, Span::ZERO);
+        programs.spawned(&context, 1, 77, Time::ZERO);
+        programs.tick(&context, Span::ZERO);
+        (context, sent, programs)
+    };
+    let (context, sent, mut programs) = begun();
+    assert_eq!(programs.next_wake(Span::ZERO), Some(Span::from_secs(1)), "it is reported");
+    programs.tick(&context, Span::from_secs(2));
+    assert_eq!(kills(&sent), [(0, CHECK_FIRST)]);
+    let (context, sent, mut programs) = begun();
+    programs.exited(&context, 1, ExitStatus::Code(1));
+    assert_eq!(kills(&sent), [(0, CHECK_FIRST)]);
+    let (context, sent, mut programs) = begun();
+    programs.stop(&context);
+    assert_eq!(kills(&sent), [(0, CHECK_FIRST)]);
 }

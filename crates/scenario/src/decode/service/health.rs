@@ -92,7 +92,7 @@ impl Form for HealthForm {
 
 form! {
     /// A time that is not none.
-    Period: Span, by read_period, like Span::schema
+    pub(in crate::decode) Period: Span, by read_period, like Span::schema
 }
 
 fn read_period(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Span> {

@@ -1,13 +1,17 @@
-//! When a service is healthy: health checks run a command inside of the container; here something
-//! listens on a port, which is taken from the command.
+//! When a service is healthy: what runs inside of the container says so. What is read, what is refused
+//! and what is the default is as Docker Compose has it (compose-go, `healthcheck`).
 
 use windtunnel_model::Span;
+use windtunnel_model::plan::{Check, Checking};
 use windtunnel_scenario::Mistake;
+use windtunnel_scenario::yaml::{Kind, Value};
 
 use super::find;
 use super::reader::{Map, Reader};
 use crate::import::decimal;
+use crate::import::input::shorten;
 use crate::topology::Notes;
+use crate::yaml::list_of;
 
 /// Programs that ask a server, and where it listens unless the command says otherwise.
 const CLIENTS: [(&str, u16); 12] = [
@@ -26,38 +30,141 @@ const CLIENTS: [(&str, u16); 12] = [
 ];
 
 /// The health check of a service.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(super) struct Check {
-    /// The port that it asks.
-    pub(super) port: Option<u16>,
-    /// How long a container may take to be healthy.
-    pub(super) within: Option<Span>,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Health {
+    /// It has none, whatever its image says.
+    Off,
+    /// What it says in place of what its image says.
+    Said(Checking),
 }
 
-/// Reads `healthcheck`.
-pub(super) fn read(reader: &Reader<'_>, keys: &Map, notes: &mut Notes) -> Result<Check, Mistake> {
-    let Some(check) = find(keys, "healthcheck") else { return Ok(Check::default()) };
-    let check = reader.map(check, "healthcheck")?;
-    let mut text = |key: &str| match find(check, key) {
-        Some(value) => reader.texts(value, key, notes).map(|words| words.join(" ")),
-        None => Ok(String::new()),
-    };
-    if text("disable")? == "true" {
-        return Ok(Check::default());
+impl Health {
+    /// The port that its command asks, as far as that can be seen.
+    pub(super) fn port(&self) -> Option<u16> {
+        match self {
+            Health::Off => None,
+            Health::Said(said) => port(&said.argv.join(" ")),
+        }
     }
-    let test = text("test")?;
-    let mut time = |key: &str, default: u64| {
-        text(key).map(|text| duration(&text).unwrap_or(Span::from_secs(default)))
-    };
-    // As Docker: unhealthy after so many failures in a row, which do not count at the beginning.
-    let (interval, timeout) = (time("interval", 30)?, time("timeout", 30)?);
-    let start = time("start_period", 0)?;
-    let retries = text("retries")?.parse::<u64>().unwrap_or(3).clamp(1, 1000);
-    let each = (interval + timeout).as_nanos().saturating_mul(retries);
-    let within = Span::from_nanos(each) + start;
-    let within = within.min(Span::from_secs(3600)).max(Span::from_secs(1));
-    Ok(Check { port: port(&test), within: Some(within) })
+
+    /// `ready` of a node.
+    pub(super) fn ready(&self) -> Option<String> {
+        let Health::Said(said) = self else { return None };
+        if *said == Checking::default() {
+            return Some("healthcheck".to_owned());
+        }
+        let argv = if said.argv.is_empty() { "true".to_owned() } else { list_of(&said.argv) };
+        let time = |key: &str, time: Option<Span>| time.map(|time| format!(", {key}: {time}"));
+        let all = [
+            time("every", said.every),
+            time("check-timeout", said.timeout),
+            said.fall.map(|fall| format!(", fall: {fall}")),
+            time("start-period", said.start_period),
+            time("start-every", said.start_every),
+        ];
+        let all: String = all.into_iter().flatten().collect();
+        Some(format!("{{healthcheck: {argv}{all}}}"))
+    }
 }
+
+/// Reads `healthcheck` of a service.
+pub(super) fn read(
+    reader: &Reader<'_>,
+    keys: &Map,
+    service: &str,
+    notes: &mut Notes,
+) -> Result<Health, Mistake> {
+    let check = find(keys, "healthcheck").map(|it| reader.map(it, "healthcheck")).transpose()?;
+    let check = check.unwrap_or_default();
+    for (key, _) in check.iter().filter(|(key, _)| !KEYS.contains(&&*key.text)) {
+        if !key.text.starts_with("x-") {
+            let what = format!("{} of {service}", shorten(&key.text));
+            notes.lose_once("Keys of health checks that Docker does not know, either", what);
+        }
+    }
+    let argv = find(check, "test").map(|it| test(reader, it, notes)).transpose()?.flatten();
+    let mut time = |key: &str| -> Result<Option<Span>, Mistake> {
+        let Some(value) = find(check, key) else { return Ok(None) };
+        let text = reader.text(value, key, notes)?;
+        time_of(&text).map_err(|why| {
+            reader.at(value.place, format!("healthcheck: {key}: `{}` {why}", shorten(&text)))
+        })
+    };
+    let said = Checking {
+        every: time("interval")?,
+        timeout: time("timeout")?,
+        start_period: time("start_period")?,
+        start_every: time("start_interval")?,
+        fall: find(check, "retries").map(|it| retries(reader, it, notes)).transpose()?.flatten(),
+        argv: argv.clone().unwrap_or_default(),
+    };
+    let disabled =
+        find(check, "disable").map(|it| reader.text(it, "disable", notes)).transpose()?;
+    match disabled.as_deref() {
+        Some("true") => {
+            if argv.is_some_and(|argv| !argv.is_empty()) {
+                let text =
+                    "Health checks that are disabled: their `test` is not run, as with Docker";
+                notes.assume(text, service);
+            }
+            Ok(Health::Off)
+        }
+        // `NONE`.
+        _ if argv.as_ref().is_some_and(Vec::is_empty) => Ok(Health::Off),
+        _ => Ok(Health::Said(said)),
+    }
+}
+
+/// The words of `test`: none for `NONE`. `None`: it is the image's.
+fn test(
+    reader: &Reader<'_>,
+    value: &Value,
+    notes: &mut Notes,
+) -> Result<Option<Vec<String>>, Mistake> {
+    let shell = |words: &[String]| [&["/bin/sh".to_owned(), "-c".to_owned()][..], words].concat();
+    let words = reader.texts(value, "test", notes)?;
+    if let Kind::Text(_) = value.kind {
+        return Ok(Some(shell(&words)));
+    }
+    let Some((kind, words)) = words.split_first() else { return Ok(None) };
+    let mistake = |what: &str| Err(reader.at(value.place, format!("healthcheck: test {what}")));
+    match (kind.as_str(), words) {
+        ("NONE", _) => Ok(Some(Vec::new())),
+        ("CMD" | "CMD-SHELL", []) => mistake("has no command"),
+        ("CMD", [first, ..]) if first.is_empty() => mistake("has no command"),
+        ("CMD", _) => Ok(Some(words.to_vec())),
+        ("CMD-SHELL", _) => Ok(Some(shell(words))),
+        // As Docker.
+        _ => mistake("must start with CMD, CMD-SHELL or NONE"),
+    }
+}
+
+/// How many failures make it unhealthy; 0 is the default.
+fn retries(reader: &Reader<'_>, value: &Value, notes: &mut Notes) -> Result<Option<u32>, Mistake> {
+    let text = reader.text(value, "retries", notes)?;
+    match text.parse::<u32>() {
+        Ok(0) => Ok(None),
+        Ok(count) if count <= Check::FALL_MAX => Ok(Some(count)),
+        _ => {
+            let text = shorten(&text);
+            let message = format!("healthcheck: retries: `{text}` is no number of failures");
+            Err(reader.at(value.place, message))
+        }
+    }
+}
+
+/// A time of a health check; 0 is the default.
+fn time_of(text: &str) -> Result<Option<Span>, &'static str> {
+    let time = duration(text).ok_or("is no time such as `1m30s`")?;
+    match time {
+        Span::ZERO => Ok(None),
+        time if time < Check::TIME_MIN => Err("is less than 1ms"),
+        time => Ok(Some(time)),
+    }
+}
+
+const KEYS: [&str; 7] =
+    ["test", "interval", "timeout", "retries", "start_period", "start_interval", "disable"];
 
 /// The port of `localhost:PORT`, `127.0.0.1:PORT` or `-p PORT` in a command, or that of the program.
 fn port(test: &str) -> Option<u16> {
@@ -80,8 +187,8 @@ fn port(test: &str) -> Option<u16> {
 fn duration(text: &str) -> Option<Span> {
     let mut rest = text.trim();
     let mut sum = Span::ZERO;
-    if rest.is_empty() {
-        return None;
+    if rest.is_empty() || rest == "0" {
+        return (rest == "0").then_some(sum);
     }
     while !rest.is_empty() {
         let unit = rest.find(|c: char| c.is_ascii_alphabetic() || c == 'µ')?;
@@ -119,7 +226,9 @@ mod tests {
     fn durations_are_sums() {
         assert_eq!(duration("1m30s"), Some(Span::from_secs(90)));
         assert_eq!(duration("500ms"), Some(Span::from_millis(500)));
+        assert_eq!(duration("0"), Some(Span::ZERO));
         assert_eq!(duration(""), None);
+        assert_eq!(duration("-5s"), None);
         assert_eq!(duration("10"), None);
     }
 }

@@ -6,6 +6,7 @@ use windtunnel_model::plan::Root;
 use windtunnel_scenario::Mistake;
 use windtunnel_scenario::yaml::{Key, Kind, Value};
 
+use super::health::Health;
 use super::network::Networks;
 use super::port::{self, Published};
 use super::reader::{Map, Reader};
@@ -316,25 +317,29 @@ impl Service<'_> {
         if let Some(after) = self.needs.after.get(&self.key.text) {
             node.more.push(("after", list_of(&after.iter().cloned().collect::<Vec<_>>())));
         }
-        let check = health::read(self.reader, keys, notes)?;
-        let port = match check.port {
+        let health = health::read(self.reader, keys, &name, notes)?;
+        let port = match health.port() {
             Some(port) => Some(port),
             None => self.port(keys, notes)?,
         };
         if self.needs.completed.contains(&name) {
             node.more.push(("ready", "exit".to_owned()));
         } else if self.needs.healthy.contains(&name) {
-            let ready = port.map_or("listen".to_owned(), |port| format!("tcp:{port}"));
-            let text = "Services are healthy when something listens, instead of by `healthcheck`";
-            notes.assume(text, format!("{name} ({ready})"));
-            let condition = port.map_or("listen: true".to_owned(), |port| format!("tcp: {port}"));
-            node.more.push((
-                "ready",
-                match check.within {
-                    Some(within) => format!("{{{condition}, timeout: {within}}}"),
-                    None => ready,
-                },
-            ));
+            let ready = health.ready().unwrap_or_else(|| {
+                let ready = port.map_or("listen".to_owned(), |port| format!("tcp:{port}"));
+                let text = "Services without a health check that others wait for, which Docker refuses: \
+                            they are ready when something listens";
+                notes.assume(text, format!("{name} ({ready})"));
+                ready
+            });
+            node.more.push(("ready", ready));
+            if health != Health::Off {
+                let text = "Health checks are first made at once, where Docker waits for an interval first";
+                notes.assume(text, name.as_str());
+            }
+        } else if find(keys, "healthcheck").is_some() && health != Health::Off {
+            let text = "Health checks of services that no other waits for (`service_healthy`)";
+            notes.leave_out(text, name.as_str());
         }
         let restart = key::restart(self.reader, keys, notes)?;
         node.more.extend(restart.map(|when| ("restart", when.to_owned())));

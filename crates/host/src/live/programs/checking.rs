@@ -1,0 +1,80 @@
+//! Running the commands that say whether programs are ready.
+
+use std::os::fd::BorrowedFd;
+
+use windtunnel_model::Span;
+use windtunnel_node::{ExitStatus, Reply};
+use windtunnel_sys::process::Signal;
+
+use super::super::context::Context;
+use super::checks::{Failed, Step};
+use super::{Programs, reason};
+
+impl Programs {
+    /// Begins checks that are due, and ends those that take too long.
+    pub(super) fn check(&mut self, cx: &Context, elapsed: Span) {
+        let steps = self.checks.tick(elapsed);
+        self.do_steps(cx, steps);
+    }
+
+    pub(super) fn do_steps(&mut self, cx: &Context, steps: impl IntoIterator<Item = Step>) {
+        for step in steps {
+            match step {
+                Step::Begin { token, key, argv } => {
+                    let Some(program) = self.supervisor.program(key) else { continue };
+                    match self.launcher.check(cx, (key, token), &program.spec, &argv) {
+                        Ok(pipe) => self.checks.carry(token, pipe),
+                        Err(why) => self.checked(cx, token, Some(format!("did not run: {why}"))),
+                    }
+                }
+                Step::Kill { token, key } => {
+                    // One that has just ended needs no signal.
+                    let _ = cx.nodes.signal_one(key.node, token, Signal::KILL.as_raw());
+                }
+                Step::Ready { key } => self.ready(cx, key),
+                Step::Failed(Failed { key, why, last }) => {
+                    self.supervisor.on_check_failed(key, &why, last);
+                }
+            }
+        }
+    }
+
+    /// What a node says of a check.
+    pub(in crate::live) fn handle_check(&mut self, cx: &Context, reply: &Reply) {
+        match reply {
+            Reply::SpawnFailed { id, message, errno, .. } => {
+                let why = format!("did not run: {}", reason(message, *errno));
+                self.checked(cx, *id, Some(why));
+            }
+            Reply::Exited { id, status } => {
+                let failure = match status {
+                    ExitStatus::Code(0) => None,
+                    ExitStatus::Code(code) => Some(format!("exited with {code}")),
+                    ExitStatus::Signal(signal) => Some(format!("was ended by signal {signal}")),
+                };
+                self.checked(cx, *id, failure);
+            }
+            _ => {}
+        }
+    }
+
+    fn checked(&mut self, cx: &Context, token: u64, failure: Option<String>) {
+        let step = self.checks.end(token, cx.journal.elapsed(), failure);
+        self.do_steps(cx, step);
+    }
+
+    /// Whether a node runs a check of this number.
+    pub(in crate::live) fn expects_check(&self, node: usize, token: u64) -> bool {
+        self.checks.expects(node, token)
+    }
+
+    /// For polling: readable when checks have written something.
+    pub(in crate::live) fn check_outputs(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.checks.outputs()
+    }
+
+    /// Reads what checks have written.
+    pub(in crate::live) fn read_checks(&mut self) {
+        self.checks.read();
+    }
+}
