@@ -6,6 +6,8 @@ mod database;
 mod evidence;
 #[path = "services/examples.rs"]
 mod examples;
+#[path = "services/flood.rs"]
+mod flood;
 #[path = "services/health.rs"]
 mod health;
 #[path = "services/live.rs"]
