@@ -4,8 +4,8 @@ use super::*;
 
 /// SYNs of random sources, and how many a second: more than the 4096 half-open connections that are
 /// kept, in less than the 10 s for which they are.
-const SYNS: usize = 8_000;
-const RATE: usize = 4_000;
+const SYNS: u64 = 8_000;
+const RATE: u64 = 4_000;
 
 /// `near` is at the client's router, `far` behind another.
 const FILE: &str = "
@@ -76,8 +76,8 @@ fn a_flood_of_syns_keeps_no_client_from_a_connection_that_outlives_its_server() 
         assert_eq!((count("unkept"), count("lost")), (0, 0), "{report}");
         assert_eq!(count("expelled_gone"), count("promoted"), "{report}");
         // All of them came, and none of those of `curl` up to the kill found one replica only.
-        assert!(count("opened") >= (SYNS + during) as u64, "{report}");
-        let forgotten = count("half_open_forgotten") as usize;
+        assert!(count("opened") >= SYNS + during as u64, "{report}");
+        let forgotten = count("half_open_forgotten");
         assert!((SYNS - 4_096..SYNS).contains(&forgotten), "{report}");
         let warned = outcome.report()["verdict"]["warnings"].to_string();
         assert!(warned.contains("forgotten before their clients had answered"), "{warned}");
