@@ -95,3 +95,27 @@ fn a_crowd_is_served_by_the_edge_that_got_the_content_before_it_came() {
         }
     }
 }
+
+#[test]
+fn maglevs_table_keeps_downloads_that_change_between_load_balancers_and_turns_break_them() {
+    if is_missing(&["nginx", "curl"]) {
+        return;
+    }
+    for user in users() {
+        let lab = Lab::new(user);
+        let outcome = example(&lab, "maglev.yaml");
+        let whole = |client: &str| -> u64 {
+            let output = outcome.output(client);
+            output.split(' ').next().unwrap().parse().unwrap()
+        };
+        let report = outcome.report();
+        let [turns, maglev] = [0, 1].map(|service| &report["services"][service]);
+        assert_eq!(whole("to-maglev"), 12, "{report}");
+        assert_eq!(maglev["moved_flows"], 0, "{report}");
+        assert!(maglev["picked_up"].as_u64() > Some(0), "some came to the other one: {report}");
+        // Each that got another server, and no other one, was reset by it.
+        let moved = turns["moved_flows"].as_u64().unwrap();
+        assert!(moved > 0, "{report}");
+        assert_eq!(whole("to-turns"), 12 - moved, "{report}");
+    }
+}
