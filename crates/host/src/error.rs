@@ -99,7 +99,7 @@ impl RunError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
-            RunError::Folder(_) => Some("name a new folder with --out DIR".to_owned()),
+            RunError::Folder(error) => Some(error.hint()),
             RunError::NotAllowed { hint, .. } => Some((*hint).to_owned()),
             RunError::Gateway(error) => error.hint(),
             RunError::Enter(error) => error.hint(),

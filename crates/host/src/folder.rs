@@ -23,6 +23,23 @@ pub struct FolderError {
     pub source: io::Error,
 }
 
+impl FolderError {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        let hint = match self.source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                "make room there, or name a folder on another file system with --out DIR"
+            }
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                "name a folder that you may write in with --out DIR"
+            }
+            _ => "name a new folder with --out DIR",
+        };
+        hint.to_owned()
+    }
+}
+
 /// A run folder that exists. Programs of the run may write in it: what is written here goes to the
 /// folder that was opened when it was made, through no link.
 #[derive(Debug, Clone)]
@@ -191,6 +208,19 @@ fn make(path: &Path) -> Result<(), FolderError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_full_disk_is_no_reason_for_another_folder_on_it() {
+        let hint = |code| {
+            failed("reserve room for", Path::new("r"))(io::Error::from_raw_os_error(code)).hint()
+        };
+        // ENOSPC, EDQUOT, EACCES, EROFS, EEXIST.
+        for (code, word) in
+            [(28, "room"), (122, "room"), (13, "may write"), (30, "may write"), (17, "new")]
+        {
+            assert!(hint(code).contains(word), "{code}: {}", hint(code));
+        }
+    }
 
     #[test]
     fn a_folder_with_the_results_of_another_run_is_left_alone() {

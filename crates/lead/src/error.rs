@@ -76,7 +76,7 @@ impl LeadError {
             LeadError::Client(error) => error.hint(),
             LeadError::NoAgentHere(_) => Some(NO_AGENT_HINT.to_owned()),
             LeadError::Key(error) => error.hint(),
-            LeadError::Folder(_) => Some("name a new folder with --out DIR".to_owned()),
+            LeadError::Folder(error) => Some(error.hint()),
             LeadError::Part { hint, .. } | LeadError::Other { hint, .. } => hint.clone(),
         }
     }

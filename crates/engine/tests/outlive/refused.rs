@@ -1,5 +1,6 @@
 //! What the protocol does not take.
 
+use windtunnel_model::plan::ServiceUpdate;
 use windtunnel_model::{NodeId, Span, Time};
 use windtunnel_wire::{build, tcp, vnet};
 
@@ -77,4 +78,23 @@ fn a_segment_of_an_unknown_connection_goes_to_one_replica() {
     let got = |out: &&crate::support::Out| out.frame.ends_with(b"?");
     assert_eq!(ends.net.out[before..].iter().filter(got).count(), 1);
     assert_eq!(ends.counters().plain, 1);
+}
+
+#[test]
+fn half_open_connections_that_lose_a_node_are_counted_and_no_events() {
+    let mut ends = Ends::new(network(), service(), Program::Download { bytes: 400_000 });
+    ends.run(Time::ZERO + Span::from_millis(30));
+    let now = ends.net.now.as_nanos();
+    for number in 0..50 {
+        let syn = build::tcp(client_at(41_000 + number), www(), 7, tcp::SYN, b"");
+        ends.net.send(now, CLIENT, vnet::Header::default(), &syn);
+    }
+    let at = Time::ZERO + Span::from_millis(40);
+    ends.run(at);
+    ends.update(at, ServiceUpdate::Lost { replica: NodeId(NEAR) });
+    ends.run(at + Span::from_millis(1));
+    let of: Vec<u16> = ends.news.iter().map(|(_, news)| news.client.port()).collect();
+    assert!(!of.is_empty() && of.iter().all(|port| *port == 40_000), "{of:?}");
+    let counters = ends.counters();
+    assert_eq!((counters.expelled.gone, counters.news_lost), (51, 0));
 }

@@ -22,6 +22,8 @@ pub struct View {
     pub memory: usize,
     /// Whether it is over, and only lingers.
     pub is_over: bool,
+    /// Whether the client has not answered the SYN-ACK so far.
+    pub is_half_open: bool,
 }
 
 impl Connections {
@@ -65,6 +67,7 @@ impl Connections {
             buffered: connection.buffered(),
             memory: connection.memory() + size_of::<Entry>(),
             is_over: connection.is_over(),
+            is_half_open: connection.is_half_open(),
         })
     }
 }

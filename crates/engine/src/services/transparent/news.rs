@@ -101,7 +101,10 @@ impl Services {
                     known.into_iter().for_each(|it| it.counters.connections += 1);
                 }
             }
-            let Some(what) = what(&event) else { continue };
+            let Some(what) = what(&event).filter(|what| !held.is_of_a_flood(event.key, *what))
+            else {
+                continue;
+            };
             let (address, client) = (event.key.service, event.key.client);
             let news = FailOverNews { service: ServiceId(service.into()), address, client, what };
             if transparent.news.waiting.len() < NEWS_MAX {
@@ -115,6 +118,19 @@ impl Services {
     /// The next that happened to a connection.
     pub(crate) fn take_news(&mut self) -> Option<FailOverNews> {
         self.transparent.news.waiting.pop_front()
+    }
+}
+
+impl super::Held {
+    /// Whether a replica's node is gone and the client has not answered: of thousands of such
+    /// connections, that the replica is gone says it all.
+    fn is_of_a_flood(&self, key: windtunnel_failover::Key, what: FailOverWhat) -> bool {
+        let is_gone = match what {
+            FailOverWhat::Expelled { fault, .. } => fault == ReplicaFault::Gone,
+            FailOverWhat::Promoted { .. } | FailOverWhat::Resumed { .. } => true,
+            FailOverWhat::Lost | FailOverWhat::Unkept => false,
+        };
+        is_gone && self.connections.view(key).is_some_and(|view| view.is_half_open)
     }
 }
 
