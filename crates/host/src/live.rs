@@ -6,7 +6,7 @@
 //! | part | what it owns |
 //! | --- | --- |
 //! | `context` | what all parts share: the plan, `nodes` (requests to inits), `journal` (events, observer, clock) |
-//! | `programs` | the supervisor, events about programs (`agenda`), freezes, starts (`launcher`, `foreground`) |
+//! | `programs` | the supervisor, events about programs (`agenda`, and `aim` ahead of them), freezes, starts (`launcher`, `foreground`) |
 //! | `network` | orders to the packet loop, what `links` are like, routes |
 //! | `measurements` | echo requests for expectations of paths |
 //! | `connections`, `answers` | clients of the control socket, and what they wait for |
@@ -20,6 +20,7 @@
 
 mod agenda;
 mod agent;
+mod aim;
 mod answers;
 pub(crate) mod capture;
 mod connections;

@@ -26,8 +26,13 @@ impl Agenda {
 
     /// Those that are due, in order.
     pub(super) fn all_due(&self, now: Span) -> impl Iterator<Item = &Action> {
-        let due = self.actions.iter().take_while(move |((at, _), _)| *at <= now);
-        due.map(|(_, action)| action)
+        self.until(now).map(|(_, action)| action)
+    }
+
+    /// Those until a time, in order.
+    pub(super) fn until(&self, until: Span) -> impl Iterator<Item = (Span, &Action)> {
+        let until = self.actions.iter().take_while(move |((at, _), _)| *at <= until);
+        until.map(|((at, _), action)| (*at, action))
     }
 
     /// Takes the next one that is due.

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use windtunnel_model::{NodeId, Plan};
 use windtunnel_node::{ChannelError, NodeSet, Reply, Request};
 use windtunnel_routing::Routes;
-use windtunnel_sys::process::Signal;
+use windtunnel_sys::process::{Pid, Signal};
 
+use super::aim::Aim;
 use super::journal::Journal;
 
 /// The inits of nodes: each is sent requests and sends replies.
@@ -27,6 +28,9 @@ pub(crate) trait Inits {
 
     /// Process id of a node's init. `None` for a node on another machine.
     fn pid(&self, node: NodeId) -> Option<u32>;
+
+    /// The processes of a node, to be signalled without its init. `None` where that cannot be.
+    fn aim(&self, node: NodeId) -> Option<Aim>;
 
     /// By node: what is readable when a reply has come or the init has ended.
     fn descriptors(&self) -> Vec<(NodeId, BorrowedFd<'_>)>;
@@ -70,6 +74,11 @@ impl Inits for NodeSet {
 
     fn pid(&self, node: NodeId) -> Option<u32> {
         self.node(node).map(windtunnel_node::Node::pid)
+    }
+
+    fn aim(&self, node: NodeId) -> Option<Aim> {
+        let init = Pid::from_raw(i32::try_from(self.node(node)?.pid()).ok()?)?;
+        Aim::below(init).ok()
     }
 
     fn descriptors(&self) -> Vec<(NodeId, BorrowedFd<'_>)> {

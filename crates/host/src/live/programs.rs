@@ -1,6 +1,7 @@
 //! The programs of this machine: what the supervisor wants is done, and what nodes report of them
 //! reaches it and the log.
 
+mod ahead;
 mod checking;
 mod checks;
 mod churn;
@@ -19,6 +20,7 @@ use windtunnel_sys::process::Signal;
 use windtunnel_trace::event::EventKind;
 
 use super::agenda::Agenda;
+use super::aim::Aims;
 use super::context::Context;
 use super::foreground::ForegroundProgram;
 use super::launcher::Launcher;
@@ -37,6 +39,8 @@ pub(super) struct Programs {
     pub(super) launcher: Launcher,
     agenda: Agenda,
     checks: Checks,
+    /// What events are about to signal.
+    aims: Aims,
     freeze: FreezeState,
     /// Limits that events have set and that are yet to hold.
     new_limits: Vec<NewLimits>,
@@ -56,10 +60,11 @@ impl Programs {
     /// The file's events about programs are on the agenda.
     pub(super) fn new(plan: &Plan, supervisor: Supervisor, launcher: Launcher) -> Self {
         let (agenda, freeze) = (Agenda::default(), FreezeState::default());
+        let aims = Aims::default();
         let new_limits = Vec::new();
         let (roots, checks) = (Roots::default(), Checks::default());
         let mut programs =
-            Programs { supervisor, launcher, agenda, checks, freeze, new_limits, roots };
+            Programs { supervisor, launcher, agenda, checks, aims, freeze, new_limits, roots };
         for event in plan.events.iter().filter(|event| event.action.is_about_programs()) {
             programs.add_event(event.at, event.action.clone());
         }
@@ -82,13 +87,15 @@ impl Programs {
         self.supervisor.tick(elapsed);
         self.do_commands(cx);
         self.check(cx, elapsed);
+        self.look_ahead(cx, elapsed);
     }
 
     /// When the next event or start is due. A program that could start already waits for news, not
     /// for time.
     pub(super) fn next_wake(&self, elapsed: Span) -> Option<Span> {
-        let next = [self.agenda.next(), self.supervisor.next_wake(elapsed), self.checks.next()];
-        next.into_iter().flatten().min()
+        let (event, program) = (self.agenda.next(), self.supervisor.next_wake(elapsed));
+        let times = [event, program, self.checks.next(), self.next_look(elapsed)];
+        times.into_iter().flatten().min()
     }
 
     /// What events are about to do to programs.

@@ -6,7 +6,8 @@
 //! them one after another: [`ONE_MORE_OF`] of a bound for a signal or change, a whole one for a
 //! start.
 //!
-//! A signal has happened when the node's init has sent it, which the init says.
+//! A signal to a node has happened when all of its processes that are known have been sent it by this
+//! process (`aim`), or else when the node's init has sent it, which the init says.
 
 use std::collections::BTreeMap;
 
@@ -52,6 +53,11 @@ impl<'a> Happened<'a> {
     /// Something by itself.
     pub(super) fn one(name: &'a str) -> Self {
         Happened { what: What::Named(name), of: 1 }
+    }
+
+    /// A signal to a node, with `of` nodes at the same time.
+    pub(super) fn signal(name: &'a str, of: usize) -> Self {
+        Happened { of, ..Happened::one(name) }
     }
 
     /// Something that has been logged.
@@ -113,7 +119,7 @@ impl Punctuality {
     /// A node confirms a signal.
     pub(super) fn signalled(&mut self, token: u64, at: Span) {
         if let Some(Awaited { what, intended, of, .. }) = self.signals.remove(&token) {
-            self.happened(Happened { of, ..Happened::one(&what) }, intended, at);
+            self.happened(Happened::signal(&what, of), intended, at);
         }
     }
 

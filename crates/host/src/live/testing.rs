@@ -1,6 +1,7 @@
 //! A run without namespaces, for tests of the parts of the main loop.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
@@ -13,6 +14,7 @@ use windtunnel_routing::Routes;
 use windtunnel_sys::poll::Event as Wake;
 use windtunnel_trace::event::{Event, EventKind};
 
+use super::aim::Aim;
 use super::context::Context;
 use super::journal::Journal;
 use super::launcher::Launcher;
@@ -78,6 +80,8 @@ struct Sent {
     requests: Vec<(usize, Request)>,
     descriptors: Vec<usize>,
     refusal: Option<String>,
+    /// By node.
+    aims: BTreeMap<usize, Aim>,
     /// The run folder is below it.
     root: Option<TempDir>,
 }
@@ -90,6 +94,11 @@ impl Recorded {
 
     pub(super) fn requests(&self) -> Vec<(usize, Request)> {
         self.0.borrow().requests.clone()
+    }
+
+    /// The next look for processes of a node finds these children of the test.
+    pub(super) fn has_children(&self, node: usize, children: &[u32]) {
+        self.0.borrow_mut().aims.insert(node, Aim::at_children(children));
     }
 
     /// How many descriptors each request carried.
@@ -137,6 +146,10 @@ impl Inits for Recorded {
 
     fn pid(&self, node: NodeId) -> Option<u32> {
         Some(100 + node.0)
+    }
+
+    fn aim(&self, node: NodeId) -> Option<Aim> {
+        self.0.borrow_mut().aims.remove(&node.index())
     }
 
     fn descriptors(&self) -> Vec<(NodeId, BorrowedFd<'_>)> {

@@ -51,6 +51,23 @@ impl Supervisor {
         programs.for_each(|(_, program)| program.leave(now));
     }
 
+    /// How many programs of a node run, if all of them did before a time; `None` if one was started
+    /// since, or is being started.
+    pub(crate) fn running_before(&self, node: usize, at: Span) -> Option<usize> {
+        let first = ProgramKey { node, program: 0 };
+        let programs = self.programs.range(first..).take_while(|(key, _)| key.node == node);
+        let mut running = 0;
+        for (_, program) in programs {
+            match program.life {
+                Life::Starting => return None,
+                Life::Running { since, .. } if since >= at => return None,
+                Life::Running { .. } => running += 1,
+                _ => {}
+            }
+        }
+        Some(running)
+    }
+
     /// Whether a node is outside the population that churn makes.
     #[must_use]
     pub(crate) fn is_absent(&self, node: NodeId) -> bool {

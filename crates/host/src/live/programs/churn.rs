@@ -8,6 +8,7 @@ use windtunnel_sys::process::Signal;
 use windtunnel_trace::event::{Event, EventKind};
 
 use super::super::context::Context;
+use super::super::punctuality::Happened;
 use super::{NewLimits, Programs};
 
 impl Programs {
@@ -97,12 +98,13 @@ impl Programs {
             // First, so that the exits that follow are known to be churn's doing.
             self.supervisor.on_leave(NodeId::from_index(*node), cx.journal.elapsed());
         }
-        signal_at_once(cx, &nodes, ("leave", signals_of(by)), when);
-        let log = |node| {
+        let sent = self.signal_at_once(cx, &nodes, ("leave", signals_of(by)), when);
+        let log = |(index, node)| {
             let verb = "leave".to_owned();
-            cx.journal.log(Some(when.0), EventKind::Node { node, verb })
+            let at = sent.get(&index).copied().unwrap_or_else(|| cx.journal.elapsed());
+            cx.journal.log_at(at, Some(when.0), EventKind::Node { node, verb })
         };
-        nodes.into_values().map(log).collect()
+        nodes.into_iter().map(log).collect()
     }
 
     fn join(&mut self, cx: &Context, nodes: &[NodeId], intended: Span) -> Vec<Event> {
@@ -128,9 +130,11 @@ impl Programs {
             self.supervisor.on_verb(NodeId::from_index(*node), verb, cx.journal.elapsed());
         }
         // In a freeze, what is resumed goes on when everything does.
-        if verb != NodeVerb::Resume || !self.freeze.is_on() {
-            signal_at_once(cx, &nodes, (verb.name(), signals_of(verb)), when);
-        }
+        let sent = if verb != NodeVerb::Resume || !self.freeze.is_on() {
+            self.signal_at_once(cx, &nodes, (verb.name(), signals_of(verb)), when)
+        } else {
+            BTreeMap::new()
+        };
         for (index, node) in nodes {
             if self.supervisor.is_absent(NodeId::from_index(index)) {
                 let verb = verb.name();
@@ -138,28 +142,36 @@ impl Programs {
                 cx.journal.warn(text);
             }
             let verb = verb.name().to_owned();
-            events.push(cx.journal.log(Some(when.0), EventKind::Node { node, verb }));
+            let at = sent.get(&index).copied().unwrap_or_else(|| cx.journal.elapsed());
+            events.push(cx.journal.log_at(at, Some(when.0), EventKind::Node { node, verb }));
         }
         events
     }
-}
 
-/// Sends signals to several nodes, with nothing between. Each node confirms what was planned for a
-/// time.
-fn signal_at_once(
-    cx: &Context,
-    nodes: &BTreeMap<usize, String>,
-    (verb, signals): (&str, &[Signal]),
-    (intended, is_planned): (Span, bool),
-) {
-    let token = |(node, name): (&usize, &String)| {
-        let what = format!("{verb} of {name}");
-        cx.punctuality.borrow_mut().signal(*node, what, intended, nodes.len())
-    };
-    let tokens: Vec<Option<u64>> =
-        nodes.iter().map(|node| is_planned.then(|| token(node))).collect();
-    for (node, token) in nodes.keys().zip(tokens) {
-        cx.nodes.signal_with(*node, signals, token, &cx.journal);
+    /// Sends signals to several nodes, with nothing between. Returns when each had it whose processes
+    /// were found ahead of it; each other confirms what was planned for a time.
+    fn signal_at_once(
+        &mut self,
+        cx: &Context,
+        nodes: &BTreeMap<usize, String>,
+        (verb, signals): (&str, &[Signal]),
+        (intended, is_planned): (Span, bool),
+    ) -> BTreeMap<usize, Span> {
+        let sent = self.signal_found(cx, nodes.keys().copied(), signals);
+        let token = |(node, name): (&usize, &String)| {
+            let (what, of) = (format!("{verb} of {name}"), nodes.len());
+            let Some(at) = sent.get(node) else {
+                return Some(cx.punctuality.borrow_mut().signal(*node, what, intended, of));
+            };
+            cx.happened(Happened::signal(&what, of), intended, *at);
+            None
+        };
+        let tokens = nodes.iter().map(|node| is_planned.then(|| token(node)).flatten());
+        let tokens: Vec<Option<u64>> = tokens.collect();
+        for (node, token) in nodes.keys().zip(tokens) {
+            cx.nodes.signal_with(*node, signals, token, &cx.journal);
+        }
+        sent
     }
 }
 
