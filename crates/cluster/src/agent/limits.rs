@@ -141,8 +141,8 @@ mod tests {
         let argv = vec!["/bin/nc".to_owned(), "-z".to_owned()];
         let check = Checking { argv: argv.clone(), ..Checking::default() }.of_file();
         let program = serde_json::json!({
-            "argv": ["serve"], "daemon": true, "ready": Ready::Command(check), "after": [], "start": 0,
-            "cwd": null, "env": {}, "restart": "never",
+            "argv": ["serve"], "daemon": true, "ready": Ready::Command(check), "after": [],
+            "start": windtunnel_model::Span::from_secs(0), "cwd": null, "env": {}, "restart": "never",
         });
         run.plan.nodes[1].programs = vec![serde_json::from_value(program).unwrap()];
         let refused = |run: &RunSetup, member| limits.check(run, member, [].into_iter()).is_err();
