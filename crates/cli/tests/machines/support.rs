@@ -12,15 +12,12 @@ mod machines;
 pub(crate) mod registry;
 #[path = "support/run.rs"]
 mod run;
-#[path = "../common/share.rs"]
-mod share;
 #[path = "../common/wait.rs"]
 mod wait;
 
 pub(crate) use machine::{is_missing, is_root, missing};
 pub(crate) use machines::{MAX_LATENESS, Machines, address, clock_ahead_s};
 pub(crate) use run::{Outcome, Run};
-pub(crate) use share::Share;
 pub(crate) use wait::{until, until_within};
 
 use machine::{find_program, must};

@@ -16,8 +16,6 @@ mod machine;
 mod outcome;
 #[path = "../common/registry.rs"]
 pub(crate) mod registry;
-#[path = "../common/share.rs"]
-mod share;
 #[path = "../common/wait.rs"]
 mod wait;
 
@@ -27,7 +25,6 @@ pub(crate) use machine::{
     User, cpu_time_of, find_program, is_missing, is_root, missing, unprivileged, users,
 };
 pub(crate) use outcome::Outcome;
-pub(crate) use share::Share;
 pub(crate) use wait::{until, until_within};
 
 use machine::{must, processes_with};

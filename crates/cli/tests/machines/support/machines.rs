@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use super::agent::Agent;
 use super::machine::{Machine, PATH, is_missing, is_root, missing, must};
 use super::run::LONGEST_RUN;
-use super::{Outcome, Run, Share, until};
+use super::{Outcome, Run, until};
 
 /// Machines `one`, `two` … joined by a bridge, each with an agent that knows the others.
 pub(crate) struct Machines {
@@ -18,7 +18,6 @@ pub(crate) struct Machines {
     switch: Machine,
     folder: tempfile::TempDir,
     runs: usize,
-    _share: Share,
 }
 
 impl Machines {
@@ -58,15 +57,13 @@ impl Machines {
         if is_missing(&["ip", "nsenter", "setpriv", "unshare"]) || !has_namespaces() {
             return None;
         }
-        let share = Share::of_this_test();
         let folder = tempfile::Builder::new().prefix("windtunnel-test-").tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let switch = Machine::first(!is_root());
         switch.ip("link add switch type bridge");
         switch.ip("link set switch up");
         let machines = (0..count).map(|at| plugged_in(&switch, at)).collect();
-        let agents = Vec::new();
-        let all = Machines { agents, machines, switch, folder, runs: 0, _share: share };
+        let all = Machines { agents: Vec::new(), machines, switch, folder, runs: 0 };
         all.own(all.path());
         let built = env!("CARGO_BIN_EXE_windtunnel");
         if fs::hard_link(built, all.binary()).is_err() {

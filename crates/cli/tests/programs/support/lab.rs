@@ -6,20 +6,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::machine::{NOBODY, PATH, must};
-use super::{Live, Outcome, Share, User, processes_with, until};
+use super::{Live, Outcome, User, processes_with, until};
 
 /// Everything of one test is in here, and goes away with it.
 pub(crate) struct Lab {
     folder: tempfile::TempDir,
     user: User,
-    _share: Share,
 }
 
 impl Lab {
     pub(crate) fn new(user: User) -> Lab {
-        let share = Share::of_this_test();
         let folder = tempfile::Builder::new().prefix("windtunnel-test-").tempdir().unwrap();
-        let lab = Lab { folder, user, _share: share };
+        let lab = Lab { folder, user };
         fs::set_permissions(lab.path(), fs::Permissions::from_mode(0o755)).unwrap();
         // A copy, as the build's folder may be closed to others; a link where that is the same.
         let built = env!("CARGO_BIN_EXE_windtunnel");
