@@ -74,7 +74,8 @@ fn a_flood_of_syns_keeps_no_client_from_a_connection_that_outlives_its_server() 
         let report = outcome.report()["services"][0]["transparent"].clone();
         let count = |name: &str| report[name].as_u64().unwrap();
         assert_eq!((count("unkept"), count("lost")), (0, 0), "{report}");
-        assert_eq!(count("expelled_gone"), count("promoted"), "{report}");
+        // Of some it was no primary.
+        assert!((1..=count("expelled_gone")).contains(&count("promoted")), "{report}");
         // All of them came, and none of those of `curl` up to the kill found one replica only.
         assert!(count("opened") >= SYNS + during as u64, "{report}");
         let forgotten = count("half_open_forgotten");
