@@ -177,7 +177,8 @@ fn a_parent_is_stopped_before_its_children_are_stopped() {
 #[test]
 fn a_parent_that_is_about_to_go_on_is_stopped_again_before_its_children() {
     let (pass, may_pass) = mpsc::sync_channel(1);
-    let notes = Notes { pass: Some(pass), may_pass: Some(Mutex::new(may_pass)), ..Notes::default() };
+    let notes =
+        Notes { pass: Some(pass), may_pass: Some(Mutex::new(may_pass)), ..Notes::default() };
     let stops = Stops::default();
     let [parent, child] = [1, 2].map(|number| Pid::from_raw(number).unwrap());
     let _ = stops.stop(&[parent], &notes);
