@@ -56,12 +56,8 @@ impl Limits {
 
     /// What nodes run, and what is run in them to see whether their programs are ready or well.
     fn check_programs(&self, setup: &RunSetup, member: u16) -> Result<(), String> {
-        for (index, place) in setup.placement.iter().enumerate() {
-            let Some(node) = setup.plan.nodes.get(index).filter(|_| *place == member) else {
-                continue;
-            };
+        for (replica, node) in nodes_of(setup, member) {
             let own = node.programs.iter().flat_map(Program::names);
-            let replica = NodeId::from_index(index);
             let probes = setup.plan.services.iter().filter_map(|service| {
                 service.replica(replica)?;
                 match &service.health.as_ref()?.probe {
@@ -93,13 +89,15 @@ impl Limits {
 fn nodes_of(
     setup: &RunSetup,
     member: u16,
-) -> impl Iterator<Item = (&windtunnel_model::plan::Node, &u16)> {
-    setup.plan.nodes.iter().zip(&setup.placement).filter(move |(_, place)| **place == member)
+) -> impl Iterator<Item = (NodeId, &windtunnel_model::plan::Node)> {
+    let all = setup.plan.nodes.iter().zip(&setup.placement).enumerate();
+    let own = all.filter(move |(_, (_, place))| **place == member);
+    own.map(|(index, (node, _))| (NodeId::from_index(index), node))
 }
 
 fn demand(setup: &RunSetup, member: u16) -> (u64, u64, u64) {
     let mut sum = (0_u64, 0_u64, 0_u64);
-    for (node, _) in nodes_of(setup, member) {
+    for (_, node) in nodes_of(setup, member) {
         sum.0 += 1;
         sum.1 += u64::from(node.demand.most_cpu_millis().unwrap_or(0));
         sum.2 = sum.2.saturating_add(node.demand.memory.map_or(0, |memory| memory.0));

@@ -223,29 +223,28 @@ impl Processes for Machine<'_> {
     }
 
     fn await_stop(&self, pid: Pid) {
-        let begun_ns = clock::monotonic_ns();
-        while let Some(state) = State::of(pid).filter(State::can_run) {
+        await_while(|| {
+            let state = State::of(pid).filter(State::can_run)?;
             // One that waits for a disk gets no signal.
-            let most_ns = if state.letter == 'D' { DISK_NS_MOST } else { AWAIT_NS_MOST };
-            if clock::monotonic_ns().saturating_sub(begun_ns) > most_ns {
-                return;
-            }
-            std::thread::yield_now();
-        }
+            Some(if state.letter == 'D' { DISK_NS_MOST } else { AWAIT_NS_MOST })
+        });
     }
 
     fn await_passage(&self, pid: Pid, list: &Mutex<List>) {
-        let begun_ns = clock::monotonic_ns();
-        while self.share(list, |list| list.is_passing(pid)) {
-            if clock::monotonic_ns().saturating_sub(begun_ns) > AWAIT_NS_MOST {
-                return;
-            }
-            std::thread::yield_now();
-        }
+        await_while(|| self.share(list, |list| list.is_passing(pid)).then_some(AWAIT_NS_MOST));
     }
 
     fn signal(&self, pid: Pid, signal: Signal) -> io::Result<()> {
         process::kill(pid, signal)
+    }
+}
+
+/// Waits while there is a longest time to wait for, until that has passed.
+fn await_while(most_ns: impl Fn() -> Option<u64>) {
+    let begun_ns = clock::monotonic_ns();
+    while most_ns().is_some_and(|most_ns| clock::monotonic_ns().saturating_sub(begun_ns) <= most_ns)
+    {
+        std::thread::yield_now();
     }
 }
 
