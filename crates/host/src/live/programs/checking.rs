@@ -8,7 +8,7 @@ use windtunnel_sys::process::Signal;
 
 use super::super::context::Context;
 use super::checks::{Failed, Step};
-use super::{Programs, reason};
+use super::{Exit, Programs, code_and_signal, reason};
 
 impl Programs {
     /// Begins checks that are due, and ends those that take too long.
@@ -47,11 +47,9 @@ impl Programs {
                 self.checked(cx, *id, Some(why));
             }
             Reply::Exited { id, status } => {
-                let failure = match status {
-                    ExitStatus::Code(0) => None,
-                    ExitStatus::Code(code) => Some(format!("exited with {code}")),
-                    ExitStatus::Signal(signal) => Some(format!("was ended by signal {signal}")),
-                };
+                let (code, signal) = code_and_signal(*status);
+                let is_success = *status == ExitStatus::Code(0);
+                let failure = (!is_success).then(|| Exit { code, signal }.to_string());
                 self.checked(cx, *id, failure);
             }
             _ => {}
