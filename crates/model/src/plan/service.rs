@@ -84,7 +84,7 @@ pub enum Policy {
     Weighted,
     /// That with the fewest live connections and flows; of equals, the first.
     LeastConnections,
-    /// By a hash that keeps most flows at their replica where others come and go: see [`Hash`].
+    /// By a hash that keeps most flows at their replica where others come and go: see [`Hash`](enum@Hash).
     Hash,
     /// The first.
     Ordered,
