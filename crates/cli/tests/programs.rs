@@ -1,10 +1,11 @@
 //! The namespace tier: the built `windtunnel` drives real programs, and its output, exit codes and
 //! run folders are checked.
 //!
-//! As root, most tests run twice: as root and as an ordinary user (uid 65534). Tests print
-//! requirements that this machine lacks (`missing: …`) and are skipped;
-//! `WINDTUNNEL_REQUIRE_NAMESPACES=1` makes a failure of that. Bounds are asserted, never exact
-//! times, and no test asks for speed.
+//! As root, tests of what depends on rights (identities, control groups, mounts, images, sockets of
+//! the machine) run twice: as root and as an ordinary user (uid 65534). All others run as the
+//! ordinary user; with `WINDTUNNEL_TEST_USERS=all` as both. Tests print requirements that this
+//! machine lacks (`missing: …`) and are skipped; `WINDTUNNEL_REQUIRE_NAMESPACES=1` makes a failure
+//! of that. Bounds are asserted, never exact times, and no test asks for speed.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 

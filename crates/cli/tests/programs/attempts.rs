@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::support::{Lab, users};
+use super::support::{Lab, any_user};
 
 /// A program that sends some packets and ends well.
 const MEASURED: &str = "nodes: {a: {run: ping -c 3 -i 0.02 b}, b: {}}
@@ -19,7 +19,7 @@ links: [{between: [a, b]}]
 
 #[test]
 fn a_run_with_late_packets_is_repeated_and_each_attempt_is_kept_and_named() {
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         // No packet leaves within a nanosecond, on no machine.
         let options = ["--max-lateness", "1ns", "--attempts", "3", "--junit", "results.xml"];
@@ -49,7 +49,7 @@ fn a_run_with_late_packets_is_repeated_and_each_attempt_is_kept_and_named() {
 
 #[test]
 fn a_run_that_failed_and_was_in_time_is_not_repeated() {
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let scenario = WAITING.replace("exec sleep 600", "exit 3");
         let outcome = lab.run_with(&scenario, &["--attempts", "3"]);
@@ -62,7 +62,7 @@ fn a_run_that_failed_and_was_in_time_is_not_repeated() {
 
 #[test]
 fn a_signal_ends_the_attempt_and_all_others() {
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let mut live = lab.start_with(WAITING, &["--attempts", "3", "--max-lateness", "1ns"]);
         live.wait_for_output("a", "here");
@@ -76,7 +76,7 @@ fn a_signal_ends_the_attempt_and_all_others() {
 
 #[test]
 fn nothing_is_left_of_an_attempt_when_windtunnel_is_killed() {
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let mut live = lab.start_with(WAITING, &["--attempts", "3"]);
         live.wait_for_output("a", "here");

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::support::{Lab, Outcome, is_missing, users};
+use super::support::{Lab, Outcome, any_user, is_missing, users};
 
 /// The nodes that are there after each event, by the log, starting from `there`.
 fn populations(outcome: &Outcome, mut there: usize) -> Vec<(u64, usize)> {
@@ -21,7 +21,7 @@ fn populations(outcome: &Outcome, mut there: usize) -> Vec<(u64, usize)> {
 
 #[test]
 fn the_population_follows_a_script_and_no_node_starts_before_joining() {
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = lab.pass(
             "nodes:
@@ -95,7 +95,7 @@ fn a_store_that_leaves_and_joins_serves_again() {
     if is_missing(&["redis-server", "redis-cli"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = lab.pass(
             "nodes:
@@ -140,7 +140,7 @@ while time.time() < begin + 2:
     except socket.timeout: pass
     time.sleep(0.02)
 ";
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         lab.write("talk.py", TALK);
         let outcome = lab.pass(
@@ -162,7 +162,7 @@ fn a_flap_loses_the_pings_of_its_dark_phases_and_no_others() {
     if is_missing(&["ping"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = lab.pass(
             "nodes: {a: {run: ping -c 80 -i 0.05 -W 1 b}, b: {}}
@@ -192,7 +192,7 @@ expect: [{node: a, exit: 0}]
 
 #[test]
 fn do_takes_the_words_of_the_file_and_answers_with_times() {
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let mut live = lab.start(
             "nodes: {peer: {count: 4, daemon: true, run: sleep 1000}, box: {}}

@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use super::support::{Lab, Outcome, is_missing, users};
+use super::support::{Lab, Outcome, any_user, is_missing};
 
 #[test]
 fn changes_of_links_happen_when_the_file_says_and_are_printed() {
     if is_missing(&["ping"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = lab.pass(
             "nodes: {a: {run: ping -D -c 60 -i 0.05 -W 1 b}, b: {}}
@@ -48,7 +48,7 @@ expect: [{node: a, exit: 0}]
 
 #[test]
 fn programs_are_killed_paused_resumed_and_restarted_as_the_file_says() {
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = lab.pass(
             "duration: 2s
@@ -92,7 +92,7 @@ fn a_program_killed_in_the_middle_of_a_transfer_takes_nothing_with_it() {
     if is_missing(&["iperf3"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = lab.run(
             "nodes:

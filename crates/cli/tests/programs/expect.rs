@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use super::support::{Lab, Outcome, is_missing, users};
+use super::support::{Lab, Outcome, any_user, is_missing};
 
 #[test]
 fn every_kind_of_expectation_can_be_met() {
     if is_missing(&["python3"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = lab.pass(&scenario(MET));
         let unmet: Vec<Value> = expectations(&outcome, false);
@@ -36,7 +36,7 @@ fn every_kind_of_failed_expectation_shows_the_seen_value_and_where_to_look() {
     if is_missing(&["python3"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = lab.run_with(&scenario(UNMET), &["--junit", "results.xml"]);
         outcome.assert_code(1);
@@ -65,7 +65,7 @@ fn the_line_that_is_named_is_the_line_that_matched() {
     if is_missing(&["python3"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = lab.run(
             "nodes: {a: {run: [sh, -c, \"seq 5; echo oops >&2; seq 9\"]}}\n\
@@ -84,7 +84,7 @@ fn the_line_that_is_named_is_the_line_that_matched() {
 
 #[test]
 fn a_run_that_ends_before_a_window_does_not_meet_the_expectations_of_it() {
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = lab.run(
             "nodes: {a: {run: sleep 0.2}, b: }\nlinks: [{between: [a, b], name: wire}]\n\
@@ -98,7 +98,7 @@ fn a_run_that_ends_before_a_window_does_not_meet_the_expectations_of_it() {
 
 #[test]
 fn a_results_file_that_cannot_be_written_is_reported_before_the_run() {
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome =
             lab.run_with("nodes: {a: {run: 'true'}}\n", &["--junit", "no/such/folder.xml"]);

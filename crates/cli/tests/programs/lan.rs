@@ -1,6 +1,6 @@
 //! LANs: resolution, broadcast, multicast and DHCP with real programs.
 
-use super::support::{Lab, is_missing, users};
+use super::support::{Lab, any_user, is_missing};
 
 /// Two hosts and a router on a LAN, a web server beyond.
 const OFFICE: &str = "routers: [r]
@@ -46,7 +46,7 @@ fn hosts_on_a_lan_resolve_each_other_and_reach_beyond_the_router() {
     if is_missing(&["ping", "ip", "python3", "curl"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let nodes = "nodes:
   web: {run: 'python3 -m http.server --bind :: 80', daemon: true, ready: tcp:80}
@@ -77,7 +77,7 @@ fn broadcasts_and_multicasts_come_to_all_hosts_of_a_lan() {
     if is_missing(&["python3"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         lab.write("listen.py", LISTEN);
         lab.write("shout.py", SHOUT);
@@ -104,7 +104,7 @@ fn a_lease_from_a_dhcp_server_on_the_lan_works_beyond_the_router() {
     if is_missing(&["busybox", "ip", "ping"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         lab.write(
             "udhcpd.conf",
@@ -138,7 +138,7 @@ fn a_partition_parts_hosts_of_one_lan_until_it_heals() {
     if is_missing(&["ping"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = lab.pass(&format!(
             "nodes:

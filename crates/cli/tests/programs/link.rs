@@ -5,14 +5,14 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use super::support::{Lab, is_missing, users};
+use super::support::{Lab, any_user, is_missing, users};
 
 #[test]
 fn a_command_runs_across_a_link_and_its_end_is_the_end() {
     if is_missing(&["ping"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let words = ["link", "--latency", "10ms", "--out", "run", "--max-lateness", "5s", "--"];
         let ping = ["ping", "-c", "3", "-i", "0.05", "server"];
@@ -32,7 +32,7 @@ fn the_command_starts_once_the_server_listens_and_the_loss_is_that_of_one_direct
     if is_missing(&["iperf3"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let link = ["link", "--rate", "10mbit", "--down", "loss=1% latency=43ms", "--out", "run"];
         let server =
@@ -75,7 +75,7 @@ fn the_printed_text_is_a_scenario_and_mistakes_are_shown_in_it() {
 
 #[test]
 fn the_exit_code_is_the_commands_own() {
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         lab.write("data", "no program");
         for (words, code, error) in [
@@ -95,7 +95,7 @@ fn the_exit_code_is_the_commands_own() {
 
 #[test]
 fn bytes_pass_through_as_they_are() {
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let bytes: Vec<u8> = (0..300_000_u32).map(|n| n.wrapping_mul(n).to_be_bytes()[1]).collect();
         let mut command = link(
@@ -122,7 +122,7 @@ fn bytes_pass_through_as_they_are() {
 
 #[test]
 fn signals_are_the_commands_while_it_runs() {
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let script = "trap 'echo got; exit 3' INT; echo up; while :; do sleep 0.02; done";
         let mut command = link(&lab, &[], &["sh", "-c", script]);
@@ -163,7 +163,7 @@ fn a_shell_has_the_callers_terminal_with_job_control() {
     if is_missing(&["python3", "bash", "stty"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         lab.write("drive.py", DRIVER);
         let wrapped = link(&lab, &["--latency", "1ms"], &["bash", "--norc", "--noprofile"]);

@@ -5,11 +5,11 @@ use std::process::{Output, Stdio};
 
 use serde_json::Value;
 
-use super::support::{Lab, Live, is_missing, until, users};
+use super::support::{Lab, Live, any_user, is_missing, until};
 
 #[test]
 fn exec_passes_input_output_and_the_exit_code_through() {
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let mut live = lab.start(BOX);
         live.wait_for(&[("event", "run-began")]);
@@ -39,7 +39,7 @@ fn exec_runs_inside_the_node() {
     if is_missing(&["ping"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let mut live = lab.start(BOX);
         live.wait_for(&[("event", "run-began")]);
@@ -56,7 +56,7 @@ fn exec_gives_a_terminal_where_it_has_one() {
     if is_missing(&["script", "stty"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let mut live = lab.start(BOX);
         live.wait_for(&[("event", "run-began")]);
@@ -77,7 +77,7 @@ fn exec_gives_a_terminal_where_it_has_one() {
 
 #[test]
 fn a_command_ends_with_the_exec_that_started_it() {
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let mut live = lab.start(BOX);
         live.wait_for(&[("event", "run-began")]);
@@ -96,7 +96,7 @@ fn a_command_ends_with_the_exec_that_started_it() {
 
 #[test]
 fn ps_lists_every_program_and_its_state() {
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let mut live = lab.start(
             "nodes:
@@ -124,7 +124,7 @@ fn links_are_changed_cut_and_mended_while_they_run() {
     if is_missing(&["ping"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let mut live = lab.start(BOX);
         live.wait_for(&[("event", "run-began")]);
@@ -171,7 +171,7 @@ fn two_runs_at_once_do_not_meet() {
     if is_missing(&["ping"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let (one, two) = (Lab::new(user), Lab::new(user));
         let (mut first, mut second) = (one.start(BOX), two.start(BOX));
         first.wait_for(&[("event", "run-began")]);
@@ -190,7 +190,7 @@ fn two_runs_at_once_do_not_meet() {
 
 #[test]
 fn a_run_that_is_over_cannot_be_asked() {
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = lab.pass("nodes: {a: {run: 'true'}}\n");
         let run = outcome.folder.to_str().unwrap();

@@ -1,13 +1,13 @@
 //! The model of paths under real programs.
 
-use super::support::{Lab, is_missing, users};
+use super::support::{Lab, any_user, is_missing};
 
 #[test]
 fn greedy_flows_share_a_link_by_their_round_trips_and_have_it_all_when_alone() {
     if is_missing(&["iperf3"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         // Round trips of 20 and 60 ms: 8.78 and 2.93 Mbit/s of IP packets, and 11.7 alone. Both
         // send more than that; TCP would use less than its share while it recovers from a
@@ -41,7 +41,7 @@ fn routers_on_a_path_answer_and_decrement_as_in_the_model_of_hops() {
     if is_missing(&["ping", "traceroute"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = lab.pass(
             "model: paths

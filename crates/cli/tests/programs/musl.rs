@@ -11,7 +11,7 @@ use windtunnel_model::record::kind::Layer;
 use super::record::read;
 use super::recorded::check;
 use super::support::image::{Files, ImageBuilder};
-use super::support::{Lab, Outcome, is_missing, users};
+use super::support::{Lab, Outcome, any_user, is_missing};
 
 /// Compiles a program beside these tests into the test's folder.
 pub(super) fn compile(lab: &Lab, compiler: &str, name: &str, options: &[&str]) -> PathBuf {
@@ -71,7 +71,7 @@ fn a_program_that_is_linked_with_musl_runs_in_an_image_and_the_library_records_i
     if is_missing(&["musl-gcc", "python3"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let program = compile(&lab, "musl-gcc", "ask", &[]);
         let loader = loader();
@@ -90,7 +90,7 @@ fn a_program_that_is_linked_with_musl_runs_with_the_machines_files_and_is_record
     if is_missing(&["musl-gcc", "python3"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         compile(&lab, "musl-gcc", "ask", &[]);
         let (known, unknown) = known_and_unknown(&ask(&lab, "run: ./ask server 7000"));
@@ -103,7 +103,7 @@ fn a_static_program_is_all_that_an_image_needs_and_its_calls_are_recorded_as_the
     if is_missing(&["musl-gcc", "python3"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let program = compile(&lab, "musl-gcc", "ask", &["-static"]);
         let files = Files::new().copy(&program, "/ask");

@@ -12,7 +12,7 @@ use windtunnel_model::record::kind::{Call, Layer};
 use windtunnel_model::record::{Kind, flag};
 
 use super::record::{Read, read};
-use super::support::{Lab, User, is_missing, is_root, missing, until, users};
+use super::support::{Lab, User, any_user, is_missing, is_root, missing, until};
 
 /// What the server sends, headers included.
 const ANSWER_BYTES: u64 = 100_000;
@@ -91,7 +91,7 @@ fn the_calls_and_connections_of_a_command_are_recorded_on_the_machines_own_netwo
     if is_missing(&["curl"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let read = assert_recorded(&lab, &curl, 0);
         assert_eq!(read.headers[0].nodes, ["machine"]);
@@ -123,7 +123,7 @@ fn a_static_program_is_recorded_by_itself_and_below_a_dynamic_one() {
     let alone = |port: u16| wget(port).split(' ').map(str::to_owned).collect();
     let below =
         |port: u16| ["sh", "-c", &format!("{}; exit 3", wget(port))].map(str::to_owned).into();
-    for user in users() {
+    for user in any_user() {
         assert_recorded(&Lab::new(user), &alone, 0);
         assert_recorded(&Lab::new(user), &below, 3);
     }
@@ -134,7 +134,7 @@ fn a_static_program_below_a_shell_of_a_node_is_recorded() {
     if is_missing(&["busybox", "python3"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = lab.pass(
             "record: [calls, tcp]\n\
@@ -171,7 +171,7 @@ fn a_program_that_is_started_out_of_sight_is_named() {
 
 #[test]
 fn signals_reach_the_command_and_its_records_are_written() {
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let script = "trap 'exit 9' INT; echo ready; while :; do sleep 0.02; done";
         let mut command = lab.windtunnel(&["record", "-o", "out", "--", "sh", "-c", script]);

@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::Command;
 
-use super::support::{Lab, is_missing, users};
+use super::support::{Lab, any_user, is_missing};
 
 /// Sends small datagrams as fast as it can.
 const FLOOD: &str = "
@@ -41,7 +41,7 @@ fn under_overload_that_is_reported_the_run_goes_on_and_answers() {
     if is_missing(&["python3"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let text = scenario(&lab, 200_000, "report");
         let mut live = lab.start_with(&text, &["--max-lateness", "2ns"]);
@@ -64,7 +64,7 @@ fn a_freeze_pauses_all_programs_until_the_emulation_has_caught_up() {
     if is_missing(&["python3"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let text = scenario(&lab, 50_000, "freeze");
         let outcome = lab.run_with(&text, &["--max-lateness", "2ns"]);
@@ -85,7 +85,7 @@ fn an_event_that_pauses_a_node_outlasts_a_freeze() {
     if is_missing(&["python3"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let text = scenario(&lab, 50_000, "freeze")
             .replace("  b: {}", "  b: {run: \"sh -c 'sleep 0.3; echo woke'\", daemon: true}")
@@ -101,7 +101,7 @@ fn an_overload_ends_the_run_where_the_command_line_wants_it() {
     if is_missing(&["python3"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let text = scenario(&lab, 100_000_000, "report");
         let options = ["--max-lateness", "2ns", "--on-overload", "abort"];
@@ -128,7 +128,7 @@ fn the_packet_loop_and_the_thread_of_events_alone_come_first_where_root_runs_the
     // In a container root may be without the right: util-linux's chrt meets the same refusal.
     let tried = Command::new("chrt").args(["-r", "1", "true"]).output();
     let root_may = tried.is_ok_and(|output| output.status.success());
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         lab.write("policy.py", POLICY);
         let mut live = lab.start(
@@ -172,7 +172,7 @@ const REAL_TIME: u32 = 2;
 
 #[test]
 fn the_programs_of_each_of_few_nodes_are_in_a_session_of_their_own() {
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let session = "{run: cut -d' ' -f6 /proc/self/stat}";
         let outcome = lab

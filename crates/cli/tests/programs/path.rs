@@ -1,13 +1,13 @@
 //! Routers on a path, and its MTU.
 
-use super::support::{Lab, is_missing, users};
+use super::support::{Lab, any_user, is_missing};
 
 #[test]
 fn traceroute_and_tracepath_show_each_router_by_name() {
     if is_missing(&["traceroute", "tracepath"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = lab.pass(
             "nodes:
@@ -47,7 +47,7 @@ fn an_ordinary_program_may_trace_without_being_root() {
     if is_missing(&["traceroute", "tracepath"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = lab.pass(
             "nodes: {a: {run: [{run: traceroute b}, {run: tracepath b}]}, b: {}}
@@ -67,7 +67,7 @@ fn a_packet_larger_than_a_link_is_answered_with_the_links_mtu() {
     if is_missing(&["ping"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = lab.pass(&format!(
             "{NARROW}
@@ -93,7 +93,7 @@ fn a_packet_that_may_be_cut_passes_a_smaller_link_in_fragments() {
     if is_missing(&["ping"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = lab.pass(&format!(
             "{NARROW}
@@ -112,7 +112,7 @@ fn tcp_learns_the_smaller_mtu_and_completes() {
     if is_missing(&["curl", "python3"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         lab.write("large", vec![b'x'; 2_000_000]);
         let served =
@@ -143,7 +143,7 @@ fn tracepath_finds_the_paths_mtu() {
     if is_missing(&["tracepath"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = lab.pass(&format!(
             "{NARROW}
@@ -162,7 +162,7 @@ fn datagrams_of_every_size_pass_a_smaller_link() {
     if is_missing(&["python3"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         lab.write("datagrams.py", DATAGRAMS);
         let serves = "b: {run: python3 datagrams.py, ready: log:ready}";

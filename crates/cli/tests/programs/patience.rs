@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
 
-use super::support::{Lab, Live, cpu_time_of, until, users};
+use super::support::{Lab, Live, any_user, cpu_time_of, until};
 
 #[test]
 fn a_second_ctrl_c_ends_programs_at_once_that_do_not_listen() {
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let mut live = lab.start(DEAF);
         live.wait_for_output("a", "began");
@@ -30,7 +30,7 @@ fn a_second_ctrl_c_ends_programs_at_once_that_do_not_listen() {
 
 #[test]
 fn ctrl_c_ends_windtunnel_after_its_output_is_closed() {
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         // More than a pipe holds, in few lines, and the end of the run right behind it.
         lab.write("net.yaml", "nodes: {a: {run: [sh, -c, 'yes $(printf %01000d 7) | head -c 200000']}, b: {}}\nlinks: [{between: [a, b]}]\n");
@@ -50,7 +50,7 @@ fn ctrl_c_ends_windtunnel_after_its_output_is_closed() {
 
 #[test]
 fn a_node_that_dies_ends_the_run_and_the_wait_for_others_costs_no_processor() {
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let mut live = lab.start(DEAF);
         live.wait_for_output("a", "began");
@@ -77,7 +77,7 @@ fn a_node_that_dies_ends_the_run_and_the_wait_for_others_costs_no_processor() {
 
 #[test]
 fn clients_beyond_the_descriptors_are_refused_with_the_reason_and_nothing_spins() {
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let mut live = start_with_descriptors(&lab, 90);
         live.wait_for(&[("event", "run-began")]);
@@ -109,7 +109,7 @@ fn clients_beyond_the_descriptors_are_refused_with_the_reason_and_nothing_spins(
 
 #[test]
 fn a_client_that_asks_without_end_and_never_reads_delays_no_other_client() {
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let mut live = lab.start(
             "nodes: {a: {count: 20, run: sleep 1000}}\nrouters: [r]\nlinks: [{between: [a, r]}]\n",

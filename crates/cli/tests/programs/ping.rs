@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
-use super::support::{Lab, is_missing, users};
+use super::support::{Lab, any_user, is_missing};
 
 #[test]
 fn a_round_trip_is_never_shorter_than_the_links_latencies() {
     if is_missing(&["ping"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = lab.pass(
             "nodes:
@@ -37,7 +37,7 @@ fn two_nodes_need_no_router_between_them() {
     if is_missing(&["ping"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = lab.pass(
             "nodes: {a: {run: ping -c 3 -i 0.1 b}, b: {run: ping -6 -c 3 -i 0.1 a}}
@@ -55,7 +55,7 @@ fn a_node_with_two_links_answers_from_the_address_that_was_asked() {
     if is_missing(&["ping"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = lab.pass(
             "nodes:
@@ -92,7 +92,7 @@ expect: [{{node: a, exit: any}}]
 "
         )
     };
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let rtts = round_trips(&lab.pass(&scenario(true)).output("a"));
         assert_eq!(rtts.len(), 3);
@@ -106,7 +106,7 @@ fn a_hundred_nodes_reach_the_one_in_the_middle() {
     if is_missing(&["ping"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = lab.pass(
             "nodes:

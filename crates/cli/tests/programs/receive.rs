@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::support::{Lab, Outcome, User, is_missing, users};
+use super::support::{Lab, Outcome, User, any_user, is_missing};
 
 /// Sends datagrams of 10 bytes as fast as it can for so many seconds, and prints how many.
 const FLOOD: &str = "
@@ -61,7 +61,7 @@ fn a_flood_at_a_limited_node_is_dropped_and_counted_and_paid_for_by_the_node() {
     if is_missing(&["python3"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = lab(user);
         let outcome = lab.run(
             "nodes:\n  server: {cpu: 10%, address: 10.7.0.1, run: python3 count.py 9000}\n\
@@ -92,7 +92,7 @@ fn a_limited_node_serves_as_any_other() {
     if is_missing(&["python3", "curl"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = lab(user);
         lab.write("page", "x".repeat(3_000_000));
         let outcome = lab.run(
@@ -114,7 +114,7 @@ fn a_node_without_a_limit_can_have_a_receive_queue() {
     if is_missing(&["ping"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = lab(user);
         let outcome = lab.run(
             "nodes: {a: {run: ping -q -c 5 -i 0.2 b}, b: {receive-queue: 20p}}\n\
@@ -133,7 +133,7 @@ fn a_node_that_is_limited_while_it_lives_pays_for_receiving_from_then_on() {
     if is_missing(&["ping"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = lab(user);
         let mut live = lab.start(
             "nodes: {a: {run: ping -q -c 15 -i 0.2 b}, b: {}}\nlinks: [{between: [a, b]}]\n",

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::clients::{build_fetch, go, name_of, ssh_scenario};
 use super::support::evidence::{explain, requests, statistics, sum, workload};
-use super::support::{Lab, Outcome, is_missing, users};
+use super::support::{Lab, Outcome, any_user, is_missing};
 
 /// Names of nodes, the server's first, and of the link between them.
 struct Network {
@@ -108,7 +108,7 @@ fn nginx_and_wrk() {
         return;
     }
     let network = Network { server: "web", client: "load", link: "latency: 2ms, rate: 100mbit" };
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let configuration = include_str!("../scenarios/nginx.conf");
         lab.write("nginx.conf", configuration);
@@ -129,7 +129,7 @@ fn redis_and_its_benchmark() {
         return;
     }
     let network = Network { server: "db", client: "load", link: "latency: 1ms, rate: 100mbit" };
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = network.record(
             &lab,
@@ -151,7 +151,7 @@ fn curl_and_pythons_server() {
         return;
     }
     let network = Network { server: "web", client: "client", link: "latency: 5ms, rate: 20mbit" };
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         lab.write("page", vec![b'x'; 300_000]);
         let outcome = network.record(
@@ -171,7 +171,7 @@ fn a_static_server_of_go() {
     }
     let Some(go) = go() else { return };
     let network = Network { server: "web", client: "client", link: "latency: 5ms, rate: 20mbit" };
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         build_fetch(&lab, &go);
         let outcome = network.record(
@@ -223,7 +223,7 @@ fn a_static_program_that_a_dynamic_one_becomes() {
         .iter()
         .map(|way| format!("{{run: python3 become.py {way} ./fetch http://web/}}, "))
         .collect();
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         build_fetch(&lab, &go);
         lab.write("become.py", BECOME);
@@ -244,7 +244,7 @@ fn ssh() {
         return;
     }
     let network = Network { server: "server", client: "client", link: "latency: 3ms" };
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         // Nothing is missing: sshd refuses users without a shell in the password file.
         let Some(name) = name_of(lab.user().number()) else {
@@ -295,7 +295,7 @@ fn a_program_of_pythons_asyncio() {
         return;
     }
     let network = Network { server: "echo", client: "client", link: "latency: 10ms, rate: 10mbit" };
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         lab.write("aio.py", ASYNCIO);
         let outcome = network.record(

@@ -1,6 +1,6 @@
 //! Routes that change while programs run, and flows that spread.
 
-use super::support::{Lab, Outcome, is_missing, users};
+use super::support::{Lab, Outcome, any_user, is_missing};
 
 /// The routers that a file of traceroute's output names after the first.
 fn second_hop(outcome: &Outcome, program: usize) -> String {
@@ -14,7 +14,7 @@ fn an_event_changes_what_traceroute_shows_and_the_round_trip_at_its_time() {
     if is_missing(&["traceroute", "ping"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = lab.pass_faithful(
             "duration: 4s
@@ -71,7 +71,7 @@ fn routes_follow_a_dead_link_of_a_node_with_two() {
     if is_missing(&["ping", "ip"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = lab.pass(
             "routing: {reroute: 200ms}
@@ -120,7 +120,7 @@ fn flows_spread_over_equal_ways_and_each_stays_on_one() {
     if is_missing(&["python3"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = lab.pass(
             "routing: {metric: hops, ecmp: true}

@@ -22,7 +22,7 @@ mod wait;
 pub(crate) use lab::Lab;
 pub(crate) use live::Live;
 pub(crate) use machine::{
-    User, cpu_time_of, find_program, is_missing, is_root, missing, unprivileged, users,
+    User, any_user, cpu_time_of, find_program, is_missing, is_root, missing, unprivileged, users,
 };
 pub(crate) use outcome::Outcome;
 pub(crate) use wait::{until, until_within};

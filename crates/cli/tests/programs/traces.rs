@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use super::support::{Lab, is_missing, users};
+use super::support::{Lab, any_user, is_missing};
 
 #[test]
 fn a_transfer_gets_what_its_trace_carries_until_a_rate_replaces_it() {
     if is_missing(&["iperf3"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         // Two opportunities every 3 ms: 8 Mbit/s.
         let lines: String = (1..=500).map(|n| format!("{0}\n{0}\n", n * 3)).collect();

@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use super::support::{Lab, is_missing, users};
+use super::support::{Lab, any_user, is_missing};
 
 #[test]
 fn tcp_gets_what_the_links_rate_leaves_for_its_payload() {
     if is_missing(&["iperf3"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = lab.pass_faithful(
             "nodes:
@@ -34,7 +34,7 @@ fn an_overload_is_dropped_at_the_queue_and_every_packet_is_accounted_for() {
     if is_missing(&["iperf3"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = lab.pass(
             "nodes:
@@ -59,7 +59,7 @@ fn a_program_that_is_root_in_its_node_may_choose_cubic() {
     if is_missing(&["iperf3"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = lab.pass(
             "nodes:

@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use super::support::{Lab, is_missing, users};
+use super::support::{Lab, any_user, is_missing};
 
 #[test]
 fn a_run_that_is_not_on_time_says_so_and_names_the_links() {
     if is_missing(&["ping"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = lab.run_with(PING, &["--max-lateness", "1ns"]);
         outcome.assert_code(1);
@@ -25,7 +25,7 @@ fn a_failed_expectation_shows_the_asked_and_the_seen_value() {
     if is_missing(&["ping"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = lab.run(&format!(
             "{PING}expect:
@@ -48,7 +48,7 @@ fn expectations_that_hold_are_counted_in_the_verdict() {
     if is_missing(&["ping"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = lab.pass(&format!(
             "{PING}expect:
@@ -66,7 +66,7 @@ fn json_on_standard_output_is_the_report_of_the_run_folder() {
     if is_missing(&["ping"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = lab.run_with(PING, &["--json"]);
         outcome.assert_code(0);
@@ -80,7 +80,7 @@ fn the_run_folder_has_the_scenario_and_the_events() {
     if is_missing(&["ping"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = lab.pass(PING);
         let plan: Value = serde_json::from_str(&outcome.file("plan.json")).unwrap();
@@ -105,7 +105,7 @@ fn a_link_that_was_changed_is_reported_by_phases_and_an_idle_one_achieves_no_rat
     if is_missing(&["ping"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = lab.pass(
             "nodes: {a: {run: ping -c 10 -i 0.1 b}, b: {}}
@@ -127,7 +127,7 @@ events: [{at: 500ms, link: wire, set: {latency: 30ms}}]
 
 #[test]
 fn links_that_are_idle_have_rows_in_the_first_and_the_last_interval_only() {
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = lab.pass(
             "ipv6: false

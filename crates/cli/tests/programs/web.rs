@@ -6,7 +6,7 @@ use std::process::Stdio;
 use serde_json::json;
 
 use super::page::{Page, next};
-use super::support::{Lab, is_missing, is_root, until, users};
+use super::support::{Lab, any_user, is_missing, is_root, until};
 
 /// Two nodes; one writes, and sends packets.
 const NET: &str = "nodes:
@@ -20,7 +20,7 @@ fn a_run_is_seen_and_changed_by_its_page_until_it_ends() {
     if is_missing(&["ping"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let mut live = lab.start(NET);
         live.wait_for(&[("event", "program-started")]);
@@ -60,7 +60,7 @@ fn a_run_is_seen_and_changed_by_its_page_until_it_ends() {
 /// A file of another user: root keeps the owner, and an ordinary user must not become it.
 #[test]
 fn a_file_of_another_owner_keeps_its_owner_or_is_not_saved() {
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let file = lab.write("net.yaml", "nodes: {a: {}}\n");
         let (other, saved) = match user.number() {
@@ -95,7 +95,7 @@ fn a_file_of_another_owner_keeps_its_owner_or_is_not_saved() {
 /// The browser gets a file that only this user can read: arguments could be read by all.
 #[test]
 fn the_browser_is_opened_with_a_file_of_this_user_that_leads_to_the_page() {
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let folder = lab.folder("bin");
         let script =

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use serde_json::Value;
 
-use super::super::support::{Lab, Outcome, is_missing, users};
+use super::super::support::{Lab, Outcome, any_user, is_missing};
 use super::server::{Behaviour, Server, echo};
 use super::{HOST, flows, report};
 
@@ -118,7 +118,7 @@ fn a_node_behind_a_nat_reaches_the_machine_and_all_tables_agree() {
     }
     // One name outside for each end that datagrams go to, or one for all.
     for (kind, of_udp) in [("symmetric", 2), ("port-restricted", 1)] {
-        for user in users() {
+        for user in any_user() {
             let lab = Lab::new(user);
             let home = format!("home: {{nat: {kind}, outside: internet}}");
             let outcome = run(&lab, &home, &["home"]);
@@ -141,7 +141,7 @@ fn a_node_behind_two_nats_reaches_the_machine_and_each_has_the_ends_of_the_one_b
     if is_missing(&["python3", "curl"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let routers = "home: {nat: port-restricted}, carrier: {nat: symmetric, outside: internet}";
         let outcome = run(&lab, routers, &["home", "carrier"]);

@@ -4,7 +4,7 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use super::super::support::{Lab, find_program, is_missing, users};
+use super::super::support::{Lab, any_user, find_program, is_missing, users};
 use super::ended;
 
 /// Names another end in all the ways that there are, and prints those that were refused.
@@ -64,7 +64,7 @@ fn every_way_to_name_another_network_is_refused_and_counted_and_none_to_those_th
     if is_missing(&["python3"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         // With a rate all calls are shown, without one those that name an address.
         for rate in [&[][..], &["--send", "1GB/s"]] {
@@ -104,7 +104,7 @@ fn static_programs_and_what_they_start_are_refused_as_well() {
     }
     let busybox = find_program("busybox").unwrap();
     let busybox = busybox.to_str().unwrap();
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let script = format!("{busybox} nc -w 1 192.0.2.1 9 < /dev/null");
         for words in [&[busybox, "nc", "-w", "1", "192.0.2.1", "9"][..], &["sh", "-c", &script]] {

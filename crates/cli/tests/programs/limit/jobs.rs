@@ -1,6 +1,6 @@
 //! Job control of a shell whose processes a duty cycle stops and continues.
 
-use super::super::support::{Lab, is_missing, users};
+use super::super::support::{Lab, any_user, is_missing};
 use super::ended;
 
 /// A shell on a terminal of its own; a job that computes for 0.3 s is brought to the foreground.
@@ -27,7 +27,7 @@ fn a_shell_under_a_duty_cycle_does_not_see_its_job_stop() {
     if is_missing(&["python3", "bash"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let windtunnel = env!("CARGO_BIN_EXE_windtunnel");
         let words =

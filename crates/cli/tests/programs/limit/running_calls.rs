@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::Value;
 
 use super::super::clients::{build_go, go};
-use super::super::support::{Lab, User, is_missing, until, users};
+use super::super::support::{Lab, User, any_user, is_missing, until, users};
 use super::CREDIT_MS;
 use super::running::{attach, python, refused, signal, status};
 
@@ -88,7 +88,7 @@ fn a_sender_falls_to_its_rate_and_a_change_of_it_and_ends_without_an_error() {
     if is_missing(&["python3"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let (port, taken) = sink();
         let mut program = python(&lab, SENDER, &[&port]);
@@ -114,7 +114,7 @@ fn a_receiver_falls_to_its_rate() {
     if is_missing(&["python3"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let port = source(200_000_000);
         let mut program = python(&lab, RECEIVER, &[&port]);
@@ -187,7 +187,7 @@ fn calls_of_all_kinds_go_on_as_if_nothing_had_happened() {
     if is_missing(&["gcc"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         for (options, how) in
             [&["-static"][..], &[]].into_iter().flat_map(|it| ENDS.map(|how| (it, how)))
         {
@@ -225,7 +225,7 @@ fn a_call_that_waits_for_hours_goes_on_when_the_limit_ends_in_whatever_way() {
     if is_missing(&["python3"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         for how in ["INT", "TERM", "KILL"] {
             let lab = Lab::new(user);
             let (port, taken) = sink();
@@ -278,7 +278,7 @@ fn a_program_reaches_the_networks_that_are_named_until_the_limit_ends() {
     if is_missing(&["python3"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         for rate in [&[][..], &["--send", "1GB/s"]] {
             let lab = Lab::new(user);
             let mut program = python(&lab, DIALER, &[]);
@@ -337,7 +337,7 @@ fn a_program_that_makes_threads_all_the_time_has_its_filter_in_all_of_them() {
                    \x20   new = [threading.Thread(target=time.sleep, args=(0.001,)) for _ in range(20)]\n\
                    \x20   for thread in new: thread.start()\n\
                    \x20   for thread in new: thread.join()\n";
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let mut program = python(&lab, threads, &[]);
         let limiting = attach(&lab, &program, &["--send", "1MB/s"]);

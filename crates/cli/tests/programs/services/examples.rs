@@ -20,7 +20,7 @@ fn anycast_is_served_by_the_nearest_which_dies_and_comes_back() {
     if is_missing(&["nginx", "curl"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = example(&lab, "anycast.yaml");
         let served = |client: &str| -> Vec<String> {
@@ -39,7 +39,7 @@ fn all_five_systems_in_one_run_a_flooded_small_replica_serves_when_the_nearest_d
     if is_missing(&["python3"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         lab.write("kv.py", include_str!("../../../../../examples/kv.py"));
         let outcome = example(&lab, "five.yaml");
@@ -74,7 +74,7 @@ fn a_crowd_is_served_by_the_edge_that_got_the_content_before_it_came() {
     if is_missing(&["python3", "curl"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = example(&lab, "cdn.yaml");
         assert!(outcome.output("early").ends_with("from origin\n"), "{}", outcome.output("early"));
@@ -101,7 +101,7 @@ fn maglevs_table_keeps_downloads_that_change_between_load_balancers_and_turns_br
     if is_missing(&["nginx", "curl"]) {
         return;
     }
-    for user in users() {
+    for user in any_user() {
         let lab = Lab::new(user);
         let outcome = example(&lab, "maglev.yaml");
         let whole = |client: &str| -> u64 {

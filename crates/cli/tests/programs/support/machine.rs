@@ -37,13 +37,24 @@ impl User {
     }
 }
 
-/// The users that a test runs as: as root, root and an ordinary user; else the current one.
+/// The users that a test of what depends on rights runs as: as root, root and an ordinary user; else
+/// the current one.
 pub(crate) fn users() -> Vec<User> {
     let mut users = vec![User::Invoker];
     if is_root() {
         users.push(User::Ordinary);
     }
     users.retain(|user| can_run(*user));
+    users
+}
+
+/// The user that a test runs as whose outcome is the same for all: who has fewer rights. All of
+/// them with `WINDTUNNEL_TEST_USERS=all`; none if namespaces are denied.
+pub(crate) fn any_user() -> Vec<User> {
+    let mut users = users();
+    if std::env::var_os("WINDTUNNEL_TEST_USERS").is_none_or(|which| which != "all") {
+        users = users.pop().into_iter().collect();
+    }
     users
 }
 
