@@ -26,6 +26,7 @@
 //! | [`terminal`] | pseudoterminals, sizes, raw mode |
 //! | [`seccomp`] | calls of a program, shown to a supervisor before they are done |
 //! | [`sock_diag`] | asking the kernel about the sockets of a network namespace |
+//! | [`x_tables`] | tables of `iptables-legacy` |
 //! | [`socket`] | what a socket is, and how far it is |
 //! | [`socket_error`] | what became of datagrams that were sent |
 //! | [`executable`] | what kind of file a program is |
@@ -81,3 +82,4 @@ pub mod socket;
 pub mod socket_error;
 pub mod terminal;
 pub mod unix;
+pub mod x_tables;

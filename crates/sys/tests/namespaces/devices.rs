@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use windtunnel_sys::namespace::Flags;
 use windtunnel_sys::ping::{Family, Socket};
 use windtunnel_sys::poll::{PollFd, PollFlags, wait};
+use windtunnel_sys::x_tables::{self, Version};
 use windtunnel_sys::{clock, netdev};
 
 use crate::{Case, Outcome, ip};
@@ -15,6 +16,7 @@ pub(crate) const CASES: &[Case] = &[
     Case { name: "a_ping_is_answered_over_ipv4", flags: Flags::NET, body: ping_v4 },
     Case { name: "a_ping_is_answered_over_ipv6", flags: Flags::NET, body: ping_v6 },
     Case { name: "a_ping_of_the_other_family_is_refused", flags: Flags::NET, body: other_family },
+    Case { name: "tables_of_iptables_are_read_with_their_hooks", flags: Flags::NET, body: tables },
 ];
 
 fn loopback() -> Outcome {
@@ -50,6 +52,27 @@ fn answered(family: Family, to: IpAddr) -> Outcome {
 fn other_family() -> Outcome {
     let error = open(Family::V4).send(Ipv6Addr::LOCALHOST.into(), 1, b"").unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::EAFNOSUPPORT));
+    Ok(())
+}
+
+fn tables() -> Outcome {
+    for version in [Version::V4, Version::V6] {
+        let read = |name, bytes_max| x_tables::read(version, name, bytes_max);
+        let table = match read("filter", 1 << 20) {
+            Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => {
+                return Err("the kernel has no ip_tables".into());
+            }
+            other => other.unwrap(),
+        };
+        // INPUT, FORWARD and OUTPUT, each of one entry, its policy.
+        assert_eq!(table.begins.map(|begin| begin.is_some()), [false, true, true, true, false]);
+        assert_eq!((table.begins, table.begins[1]), (table.ends, Some(0)));
+        assert!(table.entries.len() > 3 * 112, "{}", table.entries.len());
+        let errno = |read: std::io::Result<_>| read.map(drop).unwrap_err().raw_os_error();
+        assert_eq!(errno(read("filter", 1)), Some(libc::EMSGSIZE));
+        assert_eq!(errno(read("nothing", 1 << 20)), Some(libc::ENOENT));
+        assert!(read(&"long".repeat(8), 1 << 20).is_err());
+    }
     Ok(())
 }
 
