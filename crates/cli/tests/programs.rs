@@ -43,6 +43,8 @@ mod image_limits;
 mod images;
 #[path = "programs/init.rs"]
 mod init;
+#[path = "programs/interference.rs"]
+mod interference;
 #[path = "programs/internet.rs"]
 mod internet;
 #[path = "programs/lan.rs"]

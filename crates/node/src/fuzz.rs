@@ -1,10 +1,13 @@
 //! One entry to what an init and the kernel say, for fuzzers.
 
-use crate::message::{ExitStatus, Reply, Request, decode, encode};
-use crate::netlink::answers;
+use windtunnel_sys::x_tables::{HOOKS, Table, Version};
 
-/// Reads arbitrary bytes as a request to an init, as an init's reply, and as the kernel's answers
-/// on a netlink socket.
+use crate::filter::x_tables;
+use crate::message::{ExitStatus, Reply, Request, decode, encode};
+use crate::netlink::{answers, bridges, filter};
+
+/// Reads arbitrary bytes as a request to an init, as an init's reply, as the kernel's answers on a
+/// netlink socket, and as its tables of packet filters.
 ///
 /// # Panics
 /// When reading does, or a message that was taken cannot be written.
@@ -25,6 +28,13 @@ pub fn fuzz_one(data: &[u8]) {
     // Each answer takes the bytes of a header.
     if let Ok(answers) = answers(data) {
         assert!(answers.len() <= data.len() / 16);
+    }
+    let _ = (bridges::port(data), filter::read_answer(data).describe());
+    let (mut begins, ends) = ([None; HOOKS], [Some(0); HOOKS]);
+    begins[1] = Some(0);
+    for version in [Version::V4, Version::V6] {
+        let table = Table { begins, ends, entries: data.to_vec() };
+        let _ = x_tables::chains(version, "filter", &table);
     }
 }
 
@@ -75,6 +85,7 @@ mod tests {
         ];
         let mut seeds: Vec<_> =
             texts.into_iter().map(|(name, text)| (name, text.as_bytes().to_vec())).collect();
+        seeds.push(("nf-tables", filter::tests::ANSWER.to_vec()));
         seeds.push(("netlink-done", answer(1, 0)));
         seeds.push(("netlink-refused", [answer(1, -17), answer(2, 0)].concat()));
         seeds

@@ -22,6 +22,7 @@ mod echo;
 mod gateway;
 pub(crate) mod hidden;
 mod inner;
+mod interference;
 mod limit;
 mod mounts;
 mod names;

@@ -16,7 +16,8 @@
 //! | `doctor` | [`diagnose`], [`Check`]: what this machine allows |
 //! | `init` (private) | a node's first process: finishes the set-up, then runs programs |
 //! | `net_config` (private) | what has to be configured in a node |
-//! | `netlink` (private) | devices, addresses, routes |
+//! | `netlink` (private) | devices, addresses, routes, packet filters |
+//! | `filter` (private) | what chains of packet filters do |
 //!
 //! A process that has left for good, so this is not run here:
 //!
@@ -41,6 +42,7 @@
 
 mod channel;
 mod doctor;
+mod filter;
 #[cfg(any(test, feature = "fuzz"))]
 mod fuzz;
 mod hint;
@@ -61,8 +63,8 @@ pub use fuzz::fuzz_one;
 pub use hosts::hosts_file;
 pub use init::hidden::{Cover, hide};
 pub use message::{
-    Ask, ECHO_PATIENCE_NS, ExitStatus, Failure, Listener, MESSAGE_BYTES_MAX, MessageError, Probe,
-    ProcessorWindow, ProgramBounds, ProgramUse, Reply, Request, Spawn,
+    Ask, ECHO_PATIENCE_NS, ExitStatus, Failure, Interference, Listener, MESSAGE_BYTES_MAX,
+    MessageError, Probe, ProcessorWindow, ProgramBounds, ProgramUse, Reply, Request, Spawn,
 };
 pub use namespaces::{EnterError, Namespaces, enter, enter_for, enter_for_files};
 pub use netlink::NetlinkError;

@@ -59,8 +59,8 @@ pub enum Request {
     /// Change the kernel's routes. Sent by
     /// [`NodeSet::change_routes`](crate::NodeSet::change_routes).
     Routes(RouteEdit),
-    /// Say which queue disciplines programs have given to devices, and what these dropped.
-    Disciplines,
+    /// Say what programs have given to the node that delays, drops or changes packets.
+    Interference,
     /// Open a socket that asks the kernel about the node's sockets, and send it to the other end of
     /// the socket that comes along. Sent by [`NodeSet::diagnosis`](crate::NodeSet::diagnosis).
     Diagnose,
@@ -241,12 +241,8 @@ pub enum Reply {
         id: Option<u64>,
         message: String,
     },
-    /// The disciplines that delay or drop packets beside the emulation ([`Request::Disciplines`]), a
-    /// few words each.
-    Disciplines {
-        /// Such as `netem at eth0 (12 packets dropped, 3 waiting)`.
-        found: Vec<String>,
-    },
+    /// What there is of that ([`Request::Interference`]).
+    Interference(Interference),
     /// A signal with a token has been sent, or failed to be.
     Signalled {
         /// As in the request.
@@ -304,6 +300,18 @@ pub enum Reply {
         /// Why the first of the requests that could not even be sent could not.
         error: Option<String>,
     },
+}
+
+/// What programs have given to a node that delays, drops or changes packets beside the emulation, a
+/// few words each.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interference {
+    /// Queue disciplines, such as `netem at eth0 (12 packets dropped, 3 waiting)`.
+    pub disciplines: Vec<String>,
+    /// Chains of packet filters, such as `ip table t, chain c (input): drop (30 packets)`.
+    pub filters: Vec<String>,
+    /// Ports of bridges that forward nothing, such as `eth0 of br0 (blocking)`.
+    pub ports: Vec<String>,
 }
 
 /// What programs have had of a processor in about a second.
@@ -405,7 +413,7 @@ mod tests {
             Request::Unwatch { token: 1 },
             Request::EndEcho { token: 1 },
             Request::Diagnose,
-            Request::Disciplines,
+            Request::Interference,
             Request::Probe {
                 token: 5,
                 what: Probe {
@@ -440,7 +448,11 @@ mod tests {
             Reply::Failed(failure),
             Reply::Exited { id: 1, status: ExitStatus::Signal(9) },
             Reply::Signalled { token: 3, at_ns: 9 },
-            Reply::Disciplines { found: vec!["netem at eth0".into()] },
+            Reply::Interference(Interference {
+                disciplines: vec!["netem at eth0".into()],
+                filters: vec!["ip table t, chain c: drop (not counted)".into()],
+                ports: Vec::new(),
+            }),
             Reply::Probed { token: 5, failure: Some("refused".into()) },
             Reply::EchoDone {
                 token: 2,

@@ -2,7 +2,10 @@
 //!
 //! Requests are collected and sent many at a time: one system call for up to [`BATCH`] of them.
 
+mod attributes;
+pub(crate) mod bridges;
 pub(crate) mod disciplines;
+pub(crate) mod filter;
 mod message;
 mod number;
 pub(crate) mod request;
@@ -11,10 +14,14 @@ mod tests;
 
 use std::io;
 
-use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use netlink_sys::protocols::{NETLINK_NETFILTER, NETLINK_ROUTE};
+use netlink_sys::{Socket, SocketAddr};
 
 use message::{ALIGNMENT, HEADER, Message};
-use number::{NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NLMSG_ERROR};
+use number::{
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST,
+    NLMSG_DONE, NLMSG_ERROR,
+};
 
 /// A request that the kernel refused.
 #[derive(Debug, thiserror::Error)]
@@ -37,8 +44,17 @@ pub(crate) struct Netlink {
 
 impl Netlink {
     pub(crate) fn open() -> Result<Netlink, NetlinkError> {
+        Netlink::open_of(NETLINK_ROUTE)
+    }
+
+    /// For packet filters.
+    pub(crate) fn open_filter() -> Result<Netlink, NetlinkError> {
+        Netlink::open_of(NETLINK_NETFILTER)
+    }
+
+    fn open_of(protocol: isize) -> Result<Netlink, NetlinkError> {
         let failed = |source| NetlinkError { action: "open a netlink socket".into(), source };
-        let mut socket = Socket::new(NETLINK_ROUTE).map_err(failed)?;
+        let mut socket = Socket::new(protocol).map_err(failed)?;
         socket.bind_auto().map_err(failed)?;
         socket.connect(&SocketAddr::new(0, 0)).map_err(failed)?;
         // Answers need not repeat the request.
@@ -87,6 +103,48 @@ impl Netlink {
         refused.map_or(Ok(()), Err)
     }
 
+    /// Asks for all of a kind, and hands each message of the answer that is of the kind `answer` to
+    /// `take`, which takes no other than a whole one.
+    ///
+    /// # Errors
+    /// The kernel's, `InvalidData` where a message is not as it should be, and `Interrupted` where
+    /// something was changed meanwhile, so that something may be missing.
+    pub(crate) fn dump(
+        &mut self,
+        message: Message,
+        answer: u16,
+        mut take: impl FnMut(&[u8]) -> Option<()>,
+    ) -> io::Result<()> {
+        self.ask(message, NLM_F_DUMP)?;
+        let mut interrupted = false;
+        loop {
+            let (datagram, _) = self.socket.recv_from_full()?;
+            if take_all(&datagram, answer, &mut interrupted, &mut take)? {
+                return if interrupted { Err(io::ErrorKind::Interrupted.into()) } else { Ok(()) };
+            }
+        }
+    }
+
+    /// Asks for one thing: the message of the kind `answer`.
+    pub(crate) fn get(&mut self, message: Message, answer: u16) -> io::Result<Vec<u8>> {
+        self.ask(message, 0)?;
+        let (datagram, _) = self.socket.recv_from_full()?;
+        let mut found = None;
+        take_all(&datagram, answer, &mut false, &mut |message| {
+            found = Some(message.to_vec());
+            Some(())
+        })?;
+        found.ok_or_else(|| cut_off(&datagram))
+    }
+
+    fn ask(&mut self, message: Message, flags: u16) -> io::Result<()> {
+        self.sequence += 1;
+        let mut request = Vec::new();
+        message.write(&mut request, NLM_F_REQUEST | flags, self.sequence);
+        self.socket.send(&request, 0)?;
+        Ok(())
+    }
+
     fn add(&mut self, message: Message, flags: u16, action: String) -> Result<(), NetlinkError> {
         self.sequence += 1;
         message.write(&mut self.batch, NLM_F_REQUEST | NLM_F_ACK | flags, self.sequence);
@@ -107,6 +165,34 @@ pub(crate) fn answers(datagram: &[u8]) -> io::Result<Vec<(u32, io::Result<()>)>>
         rest = behind;
     }
     Ok(answers)
+}
+
+/// Hands each message of the kind `answer` in a datagram to `take`. Returns whether the datagram is the
+/// last one of an answer in many parts, and notes whether that is not of one moment.
+fn take_all(
+    datagram: &[u8],
+    answer: u16,
+    interrupted: &mut bool,
+    take: &mut impl FnMut(&[u8]) -> Option<()>,
+) -> io::Result<bool> {
+    let mut rest = datagram;
+    while !rest.is_empty() {
+        let (message, behind) = first_message(rest).ok_or_else(|| cut_off(rest))?;
+        let kind = u16::from_ne_bytes([message[4], message[5]]);
+        *interrupted |= u16::from_ne_bytes([message[6], message[7]]) & NLM_F_DUMP_INTR != 0;
+        if kind == NLMSG_DONE || kind == NLMSG_ERROR {
+            // One that is cut off says nothing else.
+            let code = message.get(HEADER..).and_then(|body| body.first_chunk());
+            let code = code.map_or(0, |code| i32::from_ne_bytes(*code));
+            let refused = || io::Error::from_raw_os_error(code.saturating_neg());
+            return if code < 0 { Err(refused()) } else { Ok(true) };
+        }
+        if kind == answer {
+            take(message).ok_or_else(|| cut_off(rest))?;
+        }
+        rest = behind;
+    }
+    Ok(false)
 }
 
 /// The first message, with its header, and what is behind it; `None` if it is cut off.

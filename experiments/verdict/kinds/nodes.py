@@ -28,7 +28,7 @@ def disturbed_at(place, command, known=None):
         report = trial.finish()
         truth = packets.truth(trial, count=1000)
         # What a node does to its own packets is its own: a notice that names it is enough.
-        return report, dataclasses.replace(truth, broken=truth.broken or known, notice=place)
+        return report, dataclasses.replace(truth, broken=truth.broken or known, notice=f"node {place} has")
 
 
 def own_discipline(_chance):

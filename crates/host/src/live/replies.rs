@@ -92,7 +92,7 @@ impl Live {
                 self.end.ask(Ending::Fatal(why));
             }
             Reply::Used { used, failure } => self.used(node, &used, failure.as_deref()),
-            Reply::Disciplines { found } => self.take_disciplines(node, &found),
+            Reply::Interference(found) => self.take_interference(node, &found),
             Reply::RoutesFailed { message } => {
                 let name = self.cx.nodes.name(node);
                 self.cx.journal.warn(format!("node {name} could not change its routes: {message}"));

@@ -47,7 +47,7 @@ impl AwaitedReplies<'_> {
             // These name nothing but the node itself.
             Reply::SignalFailed { .. }
             | Reply::RoutesFailed { .. }
-            | Reply::Disciplines { .. }
+            | Reply::Interference(_)
             | Reply::ReceiveFailed { .. }
             | Reply::Processor { .. }
             | Reply::Used { .. } => true,

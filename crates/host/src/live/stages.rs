@@ -129,7 +129,7 @@ impl Live {
         self.cx.journal.notice(&Notice::Stopping { reason: &reason });
         self.cx.journal.log(None, EventKind::RunEnded { reason });
         self.end_services();
-        self.ask_disciplines();
+        self.ask_interference();
         self.programs.stop(&self.cx);
         self.end_measurements();
         if *ending == Ending::Finished {

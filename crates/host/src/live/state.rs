@@ -16,8 +16,8 @@ use super::answers::Answers;
 use super::capture::{Captures, Incomplete};
 use super::connections::Connections;
 use super::context::Context;
-use super::disciplines::Disciplines;
 use super::end_request::EndRequest;
+use super::interference::InterferenceNotes;
 use super::journal::Journal;
 use super::launcher::Launcher;
 use super::measurements::Measurements;
@@ -101,8 +101,8 @@ pub(crate) struct Ended {
     pub(crate) records: Option<report::Records>,
     /// What is missing in captures, a sentence each.
     pub(crate) captures: Incomplete,
-    /// What nodes have that delays or drops packets beside the emulation.
-    pub(crate) disciplines: Vec<String>,
+    /// What nodes have made that delays, drops or changes packets beside the emulation.
+    pub(crate) interference: Vec<String>,
     /// Clients learn that the run is over when these close: not before its results are written.
     pub(crate) connections: Connections,
     /// Signals end the process again when this is dropped: not before its results are written.
@@ -139,7 +139,7 @@ pub(crate) struct Live {
     pub(super) began_late: Span,
     pub(super) last_tick: Time,
     pub(super) load: Load,
-    pub(super) disciplines: Disciplines,
+    pub(super) interference: InterferenceNotes,
 }
 
 impl Live {
@@ -170,7 +170,7 @@ impl Live {
             began_late: Span::ZERO,
             last_tick: Time::ZERO,
             load: Load::default(),
-            disciplines: Disciplines::default(),
+            interference: InterferenceNotes::default(),
             cx: Context {
                 nodes: Nodes::new(Arc::clone(&plan), inits, here),
                 journal: Journal::new(observer, recorder, now).of_host(host),
@@ -228,7 +228,7 @@ impl Live {
             limits,
             bounds,
             services: self.services.finish(),
-            disciplines: self.disciplines.notes,
+            interference: self.interference.notes,
             connections: self.connections,
             signals: self.inputs.signals,
             membership: self.membership,

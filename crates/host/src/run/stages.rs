@@ -82,7 +82,7 @@ impl Started {
         let internet = gateway::end(gateway);
         let ended = live.close();
         notes.extend_from_slice(&ended.captures.others);
-        notes.extend_from_slice(&ended.disciplines);
+        notes.extend_from_slice(&ended.interference);
         Done {
             ended,
             recorded: recording.finish(),

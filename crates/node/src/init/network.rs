@@ -2,13 +2,10 @@
 
 use std::net::IpAddr;
 
-use windtunnel_sys::netdev;
-
 use crate::message::Failure;
 use crate::net_config::NetConfig;
 use crate::net_config::edit::RouteEdit;
 use crate::net_config::prefixes::Prefix;
-use crate::netlink::disciplines::Discipline;
 use crate::netlink::request::{self, Hop, Own, Rule};
 use crate::netlink::{Netlink, NetlinkError};
 
@@ -116,22 +113,3 @@ fn failure(error: &NetlinkError) -> Failure {
 
 /// The loopback device is the first of each namespace.
 const LOOPBACK: u32 = 1;
-
-/// The queue disciplines of the node's devices that delay or drop packets beside the emulation. What
-/// the kernel gives to a device by itself is none, unless it has dropped something or holds it.
-pub(super) fn disciplines() -> Vec<String> {
-    let all = Netlink::open().ok().and_then(|mut netlink| netlink.disciplines().ok());
-    let counts = all.unwrap_or_default().into_iter();
-    let matters =
-        counts.filter(|it| !USUAL.contains(&it.kind.as_str()) || it.dropped > 0 || it.waiting > 0);
-    let text = |it: Discipline| {
-        let device = netdev::name_of(it.device).unwrap_or_else(|_| format!("device {}", it.device));
-        let Discipline { kind, dropped, waiting, .. } = it;
-        format!("{kind} at {device} ({dropped} packets dropped, {waiting} waiting)")
-    };
-    matters.take(DISCIPLINES_MOST).map(text).collect()
-}
-
-/// What devices have where no program has changed that.
-const USUAL: [&str; 5] = ["noqueue", "pfifo_fast", "mq", "fq_codel", "fq"];
-const DISCIPLINES_MOST: usize = 20;

@@ -11,7 +11,7 @@ use windtunnel_sys::signal;
 use super::echo::Echo;
 use super::probe::Probes;
 use super::programs::Programs;
-use super::{gateway, network, observe, watch};
+use super::{gateway, interference, network, observe, watch};
 use crate::channel::{Channel, ChannelError};
 use crate::message::{Listener, Reply, Request};
 
@@ -95,9 +95,7 @@ impl Server<'_> {
                 self.reply(&reply)
             }
             Request::Signal { id, signal, token } => self.signal(id, signal, token),
-            Request::Disciplines => {
-                self.reply(&Reply::Disciplines { found: network::disciplines() })
-            }
+            Request::Interference => self.reply(&Reply::Interference(interference::look())),
             Request::Watch { token, what } => {
                 self.watches.push((token, what));
                 Ok(())

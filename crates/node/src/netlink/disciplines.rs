@@ -3,12 +3,10 @@
 
 use std::io;
 
-use super::message::{ATTRIBUTE_HEADER, HEADER, Message};
-use super::number::{
-    NLM_F_DUMP, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR, RTM_GETQDISC, RTM_NEWQDISC, TCA_KIND,
-    TCA_STATS,
-};
-use super::{Netlink, cut_off, first_message};
+use super::Netlink;
+use super::attributes::{each_attribute, text};
+use super::message::{HEADER, Message};
+use super::number::{RTM_GETQDISC, RTM_NEWQDISC, TCA_KIND, TCA_STATS};
 
 /// A queue discipline of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,36 +23,14 @@ pub(crate) struct Discipline {
 impl Netlink {
     /// All disciplines of all devices.
     pub(crate) fn disciplines(&mut self) -> io::Result<Vec<Discipline>> {
-        self.sequence += 1;
-        let mut request = Vec::new();
-        let message = Message::new(RTM_GETQDISC, &[0; TCMSG_BYTES]);
-        message.write(&mut request, NLM_F_REQUEST | NLM_F_DUMP, self.sequence);
-        self.socket.send(&request, 0)?;
         let mut all = Vec::new();
-        loop {
-            let (datagram, _) = self.socket.recv_from_full()?;
-            if take(&datagram, &mut all)? {
-                return Ok(all);
-            }
-        }
+        let request = Message::new(RTM_GETQDISC, &[0; TCMSG_BYTES]);
+        self.dump(request, RTM_NEWQDISC, |message| {
+            all.push(discipline(message)?);
+            Some(())
+        })?;
+        Ok(all)
     }
-}
-
-/// Takes the disciplines of a datagram. Returns whether it was the last one.
-fn take(datagram: &[u8], all: &mut Vec<Discipline>) -> io::Result<bool> {
-    let mut rest = datagram;
-    while !rest.is_empty() {
-        let (message, behind) = first_message(rest).ok_or_else(|| cut_off(rest))?;
-        let kind = u16::from_ne_bytes([message[4], message[5]]);
-        if kind == NLMSG_DONE || kind == NLMSG_ERROR {
-            return Ok(true);
-        }
-        if kind == RTM_NEWQDISC {
-            all.push(discipline(message).ok_or_else(|| cut_off(rest))?);
-        }
-        rest = behind;
-    }
-    Ok(false)
 }
 
 fn discipline(message: &[u8]) -> Option<Discipline> {
@@ -66,16 +42,9 @@ fn discipline(message: &[u8]) -> Option<Discipline> {
         dropped: 0,
         waiting: 0,
     };
-    let mut rest = message.get(HEADER + TCMSG_BYTES..)?;
-    while rest.len() >= ATTRIBUTE_HEADER {
-        let length = usize::from(u16::from_ne_bytes(*rest.first_chunk()?));
-        let kind = u16::from_ne_bytes(*rest.get(2..)?.first_chunk()?);
-        let value = rest.get(ATTRIBUTE_HEADER..length)?;
+    each_attribute(message.get(HEADER + TCMSG_BYTES..)?, |kind, value| {
         match kind {
-            TCA_KIND => {
-                let name = value.split(|byte| *byte == 0).next().unwrap_or_default();
-                found.kind = String::from_utf8_lossy(name).into_owned();
-            }
+            TCA_KIND => found.kind = text(value),
             // struct tc_stats: bytes (8), packets, drops, overlimits, bps, pps, qlen, backlog.
             TCA_STATS => {
                 found.dropped = number(value, 12)?;
@@ -83,8 +52,8 @@ fn discipline(message: &[u8]) -> Option<Discipline> {
             }
             _ => {}
         }
-        rest = rest.get(length.next_multiple_of(super::ALIGNMENT)..).unwrap_or_default();
-    }
+        Some(())
+    })?;
     Some(found)
 }
 
@@ -92,7 +61,16 @@ const TCMSG_BYTES: usize = 20;
 
 #[cfg(test)]
 mod tests {
+    use super::super::number::NLMSG_DONE;
+    use super::super::take_all;
     use super::*;
+
+    fn take(datagram: &[u8], all: &mut Vec<Discipline>) -> io::Result<bool> {
+        take_all(datagram, RTM_NEWQDISC, &mut false, &mut |message| {
+            all.push(discipline(message)?);
+            Some(())
+        })
+    }
 
     /// As the kernel answers for `tc qdisc add dev eth0 root netem` on device 3.
     fn answer(kind: &str, dropped: u32, waiting: u32) -> Vec<u8> {

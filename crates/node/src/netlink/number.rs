@@ -1,5 +1,5 @@
 //! The kernel's numbers, by their names there. Source: linux/netlink.h, linux/rtnetlink.h,
-//! linux/if_link.h, linux/if_addr.h, linux/fib_rules.h, linux/veth.h.
+//! linux/if_link.h, linux/if_addr.h, linux/fib_rules.h, linux/veth.h; those of nf_tables are in `filter`.
 
 pub(super) const AF_INET: u8 = 2;
 pub(super) const AF_INET6: u8 = 10;
@@ -8,12 +8,14 @@ pub(super) const NLMSG_ERROR: u16 = 2;
 pub(super) const NLMSG_DONE: u16 = 3;
 pub(super) const NLM_F_REQUEST: u16 = 0x1;
 pub(super) const NLM_F_DUMP: u16 = 0x300;
+pub(super) const NLM_F_DUMP_INTR: u16 = 0x10;
 pub(super) const NLM_F_ACK: u16 = 0x4;
 pub(super) const NLM_F_REPLACE: u16 = 0x100;
 pub(super) const NLM_F_EXCL: u16 = 0x200;
 pub(super) const NLM_F_CREATE: u16 = 0x400;
 
 pub(super) const RTM_NEWLINK: u16 = 16;
+pub(super) const RTM_GETLINK: u16 = 18;
 pub(super) const RTM_SETLINK: u16 = 19;
 pub(super) const RTM_NEWADDR: u16 = 20;
 pub(super) const RTM_NEWROUTE: u16 = 24;
@@ -31,6 +33,7 @@ pub(super) const IFF_NOARP: u32 = 0x80;
 pub(super) const IFLA_ADDRESS: u16 = 1;
 pub(super) const IFLA_IFNAME: u16 = 3;
 pub(super) const IFLA_MTU: u16 = 4;
+pub(super) const IFLA_MASTER: u16 = 10;
 pub(super) const IFLA_LINKINFO: u16 = 18;
 pub(super) const IFLA_NET_NS_PID: u16 = 19;
 pub(super) const IFLA_NUM_TX_QUEUES: u16 = 31;
@@ -38,6 +41,10 @@ pub(super) const IFLA_NUM_RX_QUEUES: u16 = 32;
 pub(super) const IFLA_GSO_MAX_SEGS: u16 = 40;
 pub(super) const IFLA_INFO_KIND: u16 = 1;
 pub(super) const IFLA_INFO_DATA: u16 = 2;
+pub(super) const IFLA_INFO_SLAVE_KIND: u16 = 4;
+pub(super) const IFLA_INFO_SLAVE_DATA: u16 = 5;
+pub(super) const IFLA_BRPORT_STATE: u16 = 1;
+pub(super) const BR_STATE_FORWARDING: u8 = 3;
 pub(super) const VETH_INFO_PEER: u16 = 1;
 
 pub(super) const IFA_ADDRESS: u16 = 1;
