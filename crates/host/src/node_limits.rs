@@ -10,6 +10,7 @@ mod groups;
 mod limited;
 mod owner;
 mod reservations;
+mod rounds;
 mod shares;
 
 use std::path::Path;
@@ -29,7 +30,8 @@ pub(crate) use owner::Owner;
 
 use disks::DiskNeeds;
 use groups::NodeGroups;
-use limited::{Limited, Metered};
+use limited::Limited;
+use rounds::{Rounds, TURN_MOST};
 use shares::Shares;
 
 use crate::admission::Admitted;
@@ -45,8 +47,8 @@ pub(crate) struct Limits {
     around: Option<Group>,
     /// When the run began.
     origin_ns: u64,
-    /// When groups that have no meter are looked at.
-    look_at_ns: u64,
+    /// When all of these are looked at.
+    looks: Rounds,
     /// Whether the run has ended.
     is_over: bool,
     notes: Vec<String>,
@@ -88,7 +90,7 @@ impl Limits {
             None => Choice::of_machine(),
         };
         reservations::check(&choice, plan, &is_here)?;
-        check(&choice, &nodes)?;
+        refuse_lacking(&choice, &nodes)?;
         nodes.iter().try_for_each(|node| divided.check(&choice, *node))?;
         let processors = limits::cpus().map_or(1, |cpus| cpus.len());
         made.shares = Shares::of(plan, &nodes, processors);
@@ -155,35 +157,23 @@ impl Limits {
     /// The run begins: what was used before does not count.
     pub(crate) fn begin(&mut self, origin: Time) {
         self.origin_ns = origin.as_nanos();
-        self.look_at_ns = origin.as_nanos();
+        self.looks = Rounds::beginning(origin.as_nanos());
         self.all().for_each(|limited| limited.begin(origin.as_nanos()));
     }
 
-    /// When the next window of a group is complete, by the monotonic clock.
+    /// When the next window of a group is complete, or the next groups are to be looked at, by the
+    /// monotonic clock.
     pub(crate) fn next_wake(&self) -> Option<Time> {
         let all = || self.nodes.iter().chain(&self.reservations);
-        let due = all().flat_map(|limited| &limited.processors).filter_map(Metered::due_ns);
-        let looks = all().any(Limited::is_looked_at).then_some(self.look_at_ns);
-        due.chain(looks).min().map(Time::from_nanos)
-    }
-
-    /// Looks whether the groups of nodes hold what they are to hold, and hold it; `pid` is a node's
-    /// init.
-    pub(crate) fn check(&mut self, pid: impl Fn(usize) -> Option<u32>) {
-        for limited in self.nodes.iter_mut().filter(|limited| limited.groups.is_some()) {
-            let init = limited.owner.node().and_then(&pid);
-            let init = init.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
-            if let Some(init) = init {
-                limited.check(&Tree::below(init));
-            }
-        }
-        self.reservations.iter_mut().for_each(|limited| limited.check(&[]));
+        let due = all().filter_map(Limited::due_ns);
+        let looks = all().any(Limited::is_looked_at).then(|| self.looks.due_ns(self.count()));
+        due.chain(looks.flatten()).min().map(Time::from_nanos)
     }
 
     /// The run has ended: programs that are being stopped hold no limit, and break none. What they did
     /// until now counts.
     pub(crate) fn end(&mut self, now: Time, pid: impl Fn(usize) -> Option<u32>) {
-        self.check(pid);
+        self.all().for_each(|limited| check(limited, &pid));
         self.all().for_each(|limited| limited.end(now.as_nanos()));
         self.is_over = true;
     }
@@ -193,18 +183,21 @@ impl Limits {
         self.is_over
     }
 
-    /// Reads the groups whose windows are complete. Returns what happened at limits.
+    /// Reads groups whose windows are complete, and looks at some others, whether they hold what they
+    /// are to hold; `pid` is a node's init. What is due beyond a few waits for the next turn. Returns
+    /// what happened at limits.
     pub(crate) fn sample(&mut self, now: Time, pid: impl Fn(usize) -> Option<u32>) -> Vec<Reached> {
         let now_ns = now.as_nanos();
-        self.all().for_each(|limited| limited.meter(now_ns));
-        if self.look_at_ns > now_ns {
-            return Vec::new();
-        }
-        self.look_at_ns = now_ns.saturating_add(LOOK_EVERY_NS);
-        self.check(pid);
-        let reached = self.all().flat_map(Limited::look).collect();
+        let complete = self.all().filter(|it| it.due_ns().is_some_and(|due_ns| due_ns <= now_ns));
+        complete.take(TURN_MOST).for_each(|limited| limited.meter(now_ns));
         let at_ns = now_ns.saturating_sub(self.origin_ns);
-        self.all().for_each(|limited| limited.write_down(at_ns));
+        let due = self.looks.due(now_ns, self.count());
+        let mut reached = Vec::new();
+        for limited in self.all().skip(due.start).take(due.len()) {
+            check(limited, &pid);
+            reached.extend(limited.look());
+            limited.write_down(at_ns);
+        }
         reached
     }
 
@@ -243,6 +236,10 @@ impl Limits {
         self.shares.as_ref()?.of_owner(owner)
     }
 
+    fn count(&self) -> usize {
+        self.nodes.len() + self.reservations.len()
+    }
+
     fn all(&mut self) -> impl Iterator<Item = &mut Limited> {
         self.nodes.iter_mut().chain(&mut self.reservations)
     }
@@ -259,12 +256,22 @@ impl Limits {
     }
 }
 
+/// Looks whether groups limit what they are to limit, and those whom they are to limit. A reservation
+/// has no processes but those of its nodes.
+fn check(limited: &mut Limited, pid: impl Fn(usize) -> Option<u32>) {
+    let Some(node) = limited.owner.node() else { return limited.check(&[]) };
+    let init = pid(node).filter(|_| limited.groups.is_some());
+    if let Some(init) = init.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) {
+        limited.check(&Tree::below(init));
+    }
+}
+
 fn is_limited(node: &Node) -> bool {
     !node.demand.is_unknown() || node.programs.iter().any(|program| !program.demand.is_unknown())
 }
 
 /// Refuses what no mechanism of this machine can hold.
-fn check(choice: &Choice, nodes: &[(usize, &Node)]) -> Result<(), RunError> {
+fn refuse_lacking(choice: &Choice, nodes: &[(usize, &Node)]) -> Result<(), RunError> {
     let refuse = |who, key, resource| lacking(choice, who, key, resource);
     let lacks = |resource| choice.group_of(resource).is_none();
     for (_, node) in nodes {
@@ -301,6 +308,3 @@ fn lacking(
     let why = choice.refusals_of(resource).join("; ");
     Err(RunError::Limit { who, key, why })
 }
-
-/// How often groups are looked at that limit memory or processes.
-const LOOK_EVERY_NS: u64 = 1_000_000_000;

@@ -33,7 +33,7 @@ pub(super) struct Metered {
 }
 
 impl Metered {
-    pub(super) fn due_ns(&self) -> Option<u64> {
+    fn due_ns(&self) -> Option<u64> {
         self.meter.as_ref().map(Meter::due_ns)
     }
 }
@@ -148,6 +148,11 @@ impl Limited {
             // There is no news of disks.
             let _ = group.and_then(|group| bound.read(group));
         }
+    }
+
+    /// When the next window of one of its groups is complete.
+    pub(super) fn due_ns(&self) -> Option<u64> {
+        self.processors.iter().filter_map(Metered::due_ns).min()
     }
 
     /// Reads the meters that are due.
