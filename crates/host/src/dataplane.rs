@@ -67,6 +67,7 @@ use sampler::Sampler;
 pub(crate) use schedule::Cause;
 use schedule::Schedule;
 use senders::Senders;
+use services::RedirectedAtEnd;
 pub(crate) use services::{Redirected, Redirections, RedirectionsNow};
 #[cfg(test)]
 pub(crate) use tally::LateInterval;
@@ -193,6 +194,7 @@ struct Loop {
     /// What the kernel had given to this thread when the run began.
     schedule_before: limits::Schedule,
     at_end: Option<OwnCounts>,
+    redirected_at_end: Option<RedirectedAtEnd>,
 }
 
 /// What the loop counts of itself until the run is over.
@@ -243,6 +245,7 @@ impl Loop {
             finished: false,
             schedule_before: limits::Schedule::default(),
             at_end: None,
+            redirected_at_end: None,
         }
     }
 
@@ -285,6 +288,9 @@ impl Loop {
             self.sampler.finish(caught_up, engine, plan, kernel_drops(&self.socket));
         if let Some((at, rows)) = last {
             self.setup.recorder.last_sample(at, rows);
+        }
+        if let Some(at_end) = self.redirected_at_end {
+            at_end.put(&mut tally);
         }
         tally.real_time = is_real_time;
         (tally.ran_ns, tally.waited_ns) = (own.ran_ns, own.waited_ns);

@@ -10,7 +10,7 @@ use super::change::{advance, apply};
 use super::message::{Note, Order};
 use super::remote::Remote;
 use super::schedule::{Cause, Schedule};
-use super::services::RedirectionsNow;
+use super::services::{RedirectedAtEnd, RedirectionsNow};
 use super::{Loop, SETTLE, kernel_drops, new_engine};
 use crate::clock::now;
 use crate::owners::Owners;
@@ -36,7 +36,11 @@ impl Loop {
                 Ok(Order::Services { one, done }) => {
                     let plan = &self.setup.plan;
                     let origin = self.sampler.origin();
-                    let _ = done.send(RedirectionsNow::of(&mut self.engine, plan, origin, one));
+                    let mut now = RedirectionsNow::of(&mut self.engine, plan, origin, one);
+                    if let Some(at_end) = &self.redirected_at_end {
+                        now.all = at_end.all();
+                    }
+                    let _ = done.send(now);
                 }
                 Ok(Order::Flows { member, changes }) => {
                     self.at_present(|remote, at, engine| {
@@ -114,6 +118,8 @@ impl Loop {
         let drops = kernel_drops(&self.socket);
         self.sampler.end(at, drops, &self.engine);
         self.at_end.get_or_insert(self.own_counts());
+        let Loop { engine, setup, redirected_at_end, .. } = self;
+        redirected_at_end.get_or_insert_with(|| RedirectedAtEnd::of(engine, &setup.plan));
     }
 
     /// From now on nothing goes to other machines.

@@ -7,6 +7,7 @@ use windtunnel_engine::{
 use windtunnel_model::{NodeId, Plan, RouterId, ServiceId, Time};
 
 use super::nats::{self, NatTally};
+use super::tally::Tally;
 
 /// What redirectors did for each service of the plan, in its order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +24,14 @@ pub(crate) struct Redirected {
     pub(crate) fail_over: Option<FailOverCounters>,
     /// By replica.
     pub(crate) replicas: Vec<(NodeId, ReplicaCounters)>,
+}
+
+/// What was redirected until the run was over. Programs that are being ended go on for a moment.
+#[derive(Debug)]
+pub(super) struct RedirectedAtEnd {
+    all: Redirections,
+    /// Packets, by router.
+    by_router: Vec<u64>,
 }
 
 /// The same, and what one service is doing now.
@@ -93,6 +102,29 @@ impl Redirected {
     pub(crate) fn replica(&self, node: NodeId) -> ReplicaCounters {
         let known = self.replicas.iter().find(|(known, _)| *known == node);
         known.map(|(_, counters)| *counters).unwrap_or_default()
+    }
+}
+
+impl RedirectedAtEnd {
+    pub(super) fn of(engine: &Engine, plan: &Plan) -> RedirectedAtEnd {
+        let routers = (0..plan.routers.len()).map(RouterId::from_index);
+        RedirectedAtEnd {
+            all: Redirections::of(engine, plan),
+            by_router: routers.map(|router| engine.router(router).redirected).collect(),
+        }
+    }
+
+    /// What redirectors have done, where they are asked after the end.
+    pub(super) fn all(&self) -> Redirections {
+        self.all.clone()
+    }
+
+    /// Puts this in the place of what was counted later.
+    pub(super) fn put(self, tally: &mut Tally) {
+        tally.services = self.all;
+        for (router, redirected) in tally.routers.iter_mut().zip(self.by_router) {
+            router.redirected = redirected;
+        }
     }
 }
 
