@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use windtunnel_control::part::with_causes;
-use windtunnel_host::roots::{self, RootError};
+use windtunnel_host::roots::{self, RootError, emulator};
 use windtunnel_image::{Health, Image, ImageError};
-use windtunnel_model::plan::{Check, Checking, Node, REGISTRY, Ready, Root, RootSource};
+use windtunnel_model::plan::{Check, Checking, Node, Platform, REGISTRY, Ready, Root, RootSource};
 use windtunnel_model::{Plan, Span};
-use windtunnel_scenario::{Errors, Loaded, Mistake, Notice, Place};
+use windtunnel_scenario::{Errors, Loaded, Mistake, Notice, Place, WrittenRoot};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -27,9 +27,9 @@ pub(crate) fn look_at(
     let mut images = Images::default();
     let mut mistakes = BTreeMap::new();
     for node in &mut loaded.plan.nodes {
-        if let Err((message, hint)) = images.fill(node) {
+        if let Err(Wrong { message, hint, of_platform }) = images.fill(node) {
             // Members of a group are written once.
-            let place = loaded.roots.get(&node.group).copied().unwrap_or(Place::START);
+            let place = place(loaded.roots.get(&node.group), of_platform);
             let mistake = Mistake::at(name, &text, place, message, hint);
             mistakes.entry(node.group.clone()).or_insert(mistake);
         }
@@ -39,6 +39,31 @@ pub(crate) fn look_at(
         true => Ok(()),
         false => Err(Failure::Scenario(Errors::of(mistakes.into_values().collect()))),
     }
+}
+
+/// Refuses images whose programs this machine cannot execute. They have been looked at.
+pub(crate) fn check_platforms(loaded: &Loaded, name: &str, text: &[u8]) -> Result<(), Failure> {
+    let text = String::from_utf8_lossy(text);
+    let mut mistakes = BTreeMap::new();
+    let foreign = emulator::foreign(loaded.plan.nodes.iter());
+    for node in &loaded.plan.nodes {
+        let platform = node.root.as_ref().and_then(|root| root.source.platform());
+        let Some(error) = platform.and_then(|it| foreign.get(it)) else { continue };
+        let place = place(loaded.roots.get(&node.group), true);
+        let message = format!("platform: {error}");
+        let mistake = Mistake::at(name, &text, place, message, Some(error.hint()));
+        mistakes.entry(node.group.clone()).or_insert(mistake);
+    }
+    match mistakes.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::Scenario(Errors::of(mistakes.into_values().collect()))),
+    }
+}
+
+/// Where something of a node's files is written, or their platform, if it is.
+fn place(written: Option<&WrittenRoot>, of_platform: bool) -> Place {
+    let of_platform = written.and_then(|it| it.platform).filter(|_| of_platform);
+    of_platform.or_else(|| written.map(|it| it.source)).unwrap_or(Place::START)
 }
 
 /// Fetches images that are in registries. What a tag leads to now is in the plan by its digest.
@@ -84,7 +109,7 @@ fn drop_empty(
     };
     for (id, node) in nodes.iter().enumerate().filter(|(_, node)| is_empty(node)) {
         if in_the_way(id, node) {
-            let place = loaded.roots.get(&node.group).copied().unwrap_or(Place::START);
+            let place = place(loaded.roots.get(&node.group), false);
             let message =
                 "image: it has no command of its own, and the file needs one of this node";
             let hint = Some("write the command: `run: …`".to_owned());
@@ -96,7 +121,7 @@ fn drop_empty(
     // Members of a group are written once.
     let groups: BTreeSet<String> = empty.map(|node| node.group.clone()).collect();
     for group in groups {
-        let place = loaded.roots.get(&group).copied().unwrap_or(Place::START);
+        let place = place(loaded.roots.get(&group), false);
         let message =
             format!("node {group}: it runs nothing: its image has no command, and it has no `run`");
         loaded.notices.push(Notice::at(place, message));
@@ -109,21 +134,36 @@ fn drop_empty(
 /// Those that have been looked at.
 #[derive(Default)]
 struct Images {
-    known: BTreeMap<(String, Option<String>), Image>,
+    known: BTreeMap<(String, Option<String>, Option<Platform>), Image>,
+}
+
+/// What is wrong with an image.
+struct Wrong {
+    message: String,
+    hint: Option<String>,
+    /// Whether it is that it is not for the platform of the file.
+    of_platform: bool,
+}
+
+impl Wrong {
+    fn new(message: String) -> Wrong {
+        Wrong { message, hint: None, of_platform: false }
+    }
 }
 
 impl Images {
-    fn fill(&mut self, node: &mut Node) -> Result<(), (String, Option<String>)> {
+    fn fill(&mut self, node: &mut Node) -> Result<(), Wrong> {
         let Some(root) = &mut node.root else { return Ok(()) };
-        let RootSource::Image { path, name, .. } = &root.source else {
+        let RootSource::Image { path, name, platform, .. } = &root.source else {
             let RootSource::Folder(path) = &root.source else { return Ok(()) };
-            let missing = || (format!("root: there is no folder {path}"), None);
+            let missing = || Wrong::new(format!("root: there is no folder {path}"));
             return if Path::new(path).is_dir() { Ok(()) } else { Err(missing()) };
         };
-        let key = (path.clone(), name.clone());
+        let key = (path.clone(), name.clone(), platform.clone());
         if !self.known.contains_key(&key) {
-            let place = roots::place_of(&root.source).map_err(|error| (error.to_string(), None))?;
-            let image = Image::open(&place, name.as_deref());
+            let place = roots::place_of(&root.source);
+            let place = place.map_err(|error| Wrong::new(error.to_string()))?;
+            let image = Image::open(&place, name.as_deref(), platform.as_ref());
             let image = image.map_err(|error| said(&error))?;
             self.known.insert(key.clone(), image);
         }
@@ -141,8 +181,11 @@ impl Images {
     }
 }
 
-fn said(error: &ImageError) -> (String, Option<String>) {
-    (format!("image: {}", with_causes(error)), error.hint())
+fn said(error: &ImageError) -> Wrong {
+    let of_platform = matches!(error, ImageError::Platform { is_own: false, .. });
+    let key = if of_platform { "platform" } else { "image" };
+    let message = format!("{key}: {}", with_causes(error));
+    Wrong { message, hint: error.hint(), of_platform }
 }
 
 /// Takes over what the image says; its command.
@@ -152,18 +195,22 @@ fn take_over(root: &mut Root, image: &Image) -> Vec<String> {
     root.cwd = config.cwd.clone();
     // What the file says comes first.
     root.user = root.user.take().or_else(|| config.user.clone());
-    let RootSource::Image { digest, args, .. } = &mut root.source else { return Vec::new() };
+    let RootSource::Image { platform, digest, args, .. } = &mut root.source else {
+        return Vec::new();
+    };
     *digest = Some(image.id().to_string());
+    *platform = Some(image.platform().clone());
     config.command(args.take().as_deref())
 }
 
 /// The check of an image, with what the file says in place of what it says.
-fn check_of(image: &Image, said: Checking) -> Result<Check, (String, Option<String>)> {
+fn check_of(image: &Image, said: Checking) -> Result<Check, Wrong> {
     let own = image.config().health.as_ref().map(checking).unwrap_or_default();
     let check = said.or(own).of_image();
     if check.argv.is_empty() {
         let message = "ready: `healthcheck`: the image has none (HEALTHCHECK)".to_owned();
-        return Err((message, Some("write `ready: command:WORDS`, or `tcp:PORT`".to_owned())));
+        let hint = Some("write `ready: command:WORDS`, or `tcp:PORT`".to_owned());
+        return Err(Wrong { hint, ..Wrong::new(message) });
     }
     Ok(check)
 }

@@ -34,6 +34,7 @@ pub(crate) fn scenario(file: &Path, instead: Instead<'_>, quiet: bool) -> Result
     images::look_at(&mut loaded, &name, &text, quiet)?;
     if !instead.several_machines {
         // Over several machines, each looks at the programs of its own nodes.
+        images::check_platforms(&loaded, &name, &text)?;
         presence::check(&mut loaded, &name, &text, &base)?;
     }
     Ok(loaded)

@@ -79,6 +79,8 @@ mod path;
 mod patience;
 #[path = "programs/ping.rs"]
 mod ping;
+#[path = "programs/platforms.rs"]
+mod platforms;
 #[path = "programs/random.rs"]
 mod random;
 #[path = "programs/receive.rs"]

@@ -5,6 +5,7 @@
 //! namespace can files have the owners that nodes give them.
 
 mod account;
+pub mod emulator;
 mod error;
 mod fetching;
 mod volumes;
@@ -16,7 +17,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use windtunnel_image::{Cache, Ids, Image, LeftOut, Merged};
-use windtunnel_model::plan::{Node, Root, RootSource, User, VolumeSource};
+use windtunnel_model::plan::{Node, Platform, Root, RootSource, User, VolumeSource};
 use windtunnel_model::{NodeId, Plan};
 use windtunnel_node::{Namespaces, OwnRoot};
 
@@ -101,16 +102,17 @@ fn is_one_of(here: Option<&[bool]>, node: usize) -> bool {
 }
 
 /// What distinguishes file systems: the same for nodes of one image.
-fn key(root: &Root) -> (String, Option<String>) {
+fn key(root: &Root) -> Key {
     match &root.source {
-        RootSource::Folder(path) => (path.clone(), None),
-        RootSource::Image { path, name, .. } => {
-            (path.clone(), Some(name.clone().unwrap_or_default()))
+        RootSource::Folder(path) => (path.clone(), None, None),
+        RootSource::Image { path, name, platform, .. } => {
+            (path.clone(), Some(name.clone().unwrap_or_default()), platform.clone())
         }
     }
 }
 
-type Trees = BTreeMap<(String, Option<String>), Merged>;
+type Key = (String, Option<String>, Option<Platform>);
+type Trees = BTreeMap<Key, Merged>;
 
 /// Makes the trees of all nodes, each once.
 fn trees(
@@ -130,12 +132,12 @@ fn trees(
                 }
                 trees.insert(key(root), Merged::new(vec![folder]));
             }
-            RootSource::Image { path, name, digest, .. } => {
+            RootSource::Image { path, name, platform, digest, .. } => {
                 if images.contains_key(&key(root)) {
                     continue;
                 }
                 let place = place_of(&root.source)?;
-                let image = Image::open(&place, name.as_deref())
+                let image = Image::open(&place, name.as_deref(), platform.as_ref())
                     .map_err(|source| RootError::Image { node: node.name.clone(), source })?;
                 if let Some(expected) = digest.as_deref().filter(|it| *it != image.id().to_string())
                 {

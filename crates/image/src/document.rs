@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use windtunnel_model::plan::Platform;
 
 /// `index.json` of a layout, or a document that one of its entries leads to.
 #[derive(Debug, Default, Deserialize)]
@@ -26,13 +27,15 @@ pub(crate) struct Descriptor {
     #[serde(default)]
     pub(crate) annotations: BTreeMap<String, String>,
     #[serde(default)]
-    pub(crate) platform: Option<Platform>,
+    pub(crate) platform: Option<PlatformDocument>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
-pub(crate) struct Platform {
+pub(crate) struct PlatformDocument {
     pub(crate) architecture: String,
     pub(crate) os: String,
+    #[serde(default)]
+    pub(crate) variant: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -48,6 +51,8 @@ pub(crate) struct Configuration {
     pub(crate) architecture: String,
     #[serde(default)]
     pub(crate) os: String,
+    #[serde(default)]
+    pub(crate) variant: String,
     #[serde(default)]
     pub(crate) config: Option<Execution>,
     pub(crate) rootfs: RootFs,
@@ -102,6 +107,13 @@ pub(crate) struct Saved {
     pub(crate) layers: Vec<String>,
 }
 
+impl Saved {
+    /// What it is called.
+    pub(crate) fn tags(&self) -> &[String] {
+        self.repo_tags.as_deref().unwrap_or_default()
+    }
+}
+
 impl Descriptor {
     /// What it is called.
     pub(crate) fn name(&self) -> Option<&str> {
@@ -115,6 +127,12 @@ impl Descriptor {
         self.annotations.values().any(|value| value == wanted)
     }
 
+    /// What it is for, if it says so.
+    pub(crate) fn platform(&self) -> Option<Platform> {
+        let said = self.platform.as_ref().filter(|said| !said.architecture.is_empty())?;
+        Some(Platform::new(&said.os, &said.architecture, &said.variant))
+    }
+
     /// Whether it leads to an index.
     pub(crate) fn is_index(&self) -> bool {
         INDEX_TYPES.contains(&self.media_type.as_str())
@@ -126,16 +144,16 @@ impl Descriptor {
     }
 }
 
+impl Configuration {
+    /// What its programs are for, if it says so.
+    pub(crate) fn platform(&self) -> Option<Platform> {
+        let Configuration { os, architecture, variant, .. } = self;
+        (!architecture.is_empty()).then(|| Platform::new(os, architecture, variant))
+    }
+}
+
 /// Media types of what is an index: of OCI, and of Docker.
 pub(crate) const INDEX_TYPES: [&str; 2] = [
     "application/vnd.oci.image.index.v1+json",
     "application/vnd.docker.distribution.manifest.list.v2+json",
 ];
-
-/// The name that images have for this machine's processor (Go's `GOARCH`).
-pub(crate) const ARCHITECTURE: &str = match std::env::consts::ARCH.as_bytes() {
-    b"x86_64" => "amd64",
-    b"aarch64" => "arm64",
-    b"x86" => "386",
-    _ => std::env::consts::ARCH,
-};

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use windtunnel_model::plan::Platform;
+
 use crate::digest::Digest;
 
 /// Why an image could not be looked at.
@@ -26,9 +28,9 @@ pub enum ImageError {
     /// None has the name that was asked for.
     #[error("{} has no image `{name}`", path.display())]
     NoSuchName { path: PathBuf, name: String, names: Vec<String> },
-    /// None is for this machine.
-    #[error("{} has no image for linux/{wanted}, only for {}", path.display(), found.join(", "))]
-    Platform { path: PathBuf, wanted: &'static str, found: Vec<String> },
+    /// None is for the platform that the file names, or for this machine's.
+    #[error("{} has no image for {wanted}, only for {}", path.display(), list(found))]
+    Platform { path: PathBuf, wanted: Platform, found: Vec<Platform>, is_own: bool },
 }
 
 impl ImageError {
@@ -47,9 +49,17 @@ impl ImageError {
             }
             ImageError::NoSuchName { names, .. } => Some(format!("there are: {}", shown(names))),
             ImageError::Digest { .. } => Some("it is damaged: make or copy it again".into()),
+            ImageError::Platform { found, is_own: true, .. } => {
+                let other = found.iter().find(|it| it.to_string().parse::<Platform>().is_ok())?;
+                Some(format!("`platform: {other}` runs its programs by an emulator, if there is one"))
+            }
             ImageError::Read { .. } | ImageError::Document { .. } | ImageError::Platform { .. } => None,
         }
     }
+}
+
+fn list(platforms: &[Platform]) -> String {
+    platforms.iter().map(Platform::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// Why a layer could not be unpacked. Nothing of it is left in the cache.

@@ -1,5 +1,6 @@
 //! Images that have been looked at: which layers they have, and what they say of their programs.
 
+mod asked;
 mod reader;
 
 use std::fs::File;
@@ -7,12 +8,15 @@ use std::io::Take;
 use std::iter;
 use std::path::{Path, PathBuf};
 
+use windtunnel_model::plan::Platform;
+
 use crate::config::Config;
 use crate::digest::Digest;
 use crate::document::{Index, Manifest};
 use crate::error::ImageError;
 use crate::store::Store;
-use reader::{INDEXES_DEEP, Reader};
+use asked::Asked;
+use reader::{Found, INDEXES_DEEP, Reader};
 
 /// An image whose documents have been read; its layers have not.
 #[derive(Debug)]
@@ -21,6 +25,7 @@ pub struct Image {
     store: Store,
     id: Digest,
     config: Config,
+    platform: Platform,
     layers: Vec<Layer>,
 }
 
@@ -38,26 +43,32 @@ pub struct Layer {
 }
 
 impl Image {
-    /// Looks at the image in a folder or a tar file: the only one, or that called `name`.
+    /// Looks at the image in a folder or a tar file: the only one, or that called `name`, for a platform,
+    /// or else for this machine.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn open(path: &Path, name: Option<&str>) -> Result<Image, ImageError> {
+    pub fn open(
+        path: &Path,
+        name: Option<&str>,
+        platform: Option<&Platform>,
+    ) -> Result<Image, ImageError> {
         let store = Store::open(path)?;
-        let reader = Reader { path, store: &store };
-        let (id, configuration, files) = if store.has("oci-layout") && store.has("index.json") {
-            reader.layout(name)?
-        } else if store.has("manifest.json") {
-            reader.saved(name)?
-        } else {
-            let why =
-                "it has neither `oci-layout` with `index.json` nor `manifest.json`".to_owned();
-            return Err(ImageError::NotAnImage { path: path.to_owned(), why });
-        };
-        reader.check_platform(&configuration)?;
+        let reader = Reader { path, store: &store, asked: Asked::new(platform) };
+        let Found { id, configuration, platform, files } =
+            if store.has("oci-layout") && store.has("index.json") {
+                reader.layout(name)?
+            } else if store.has("manifest.json") {
+                reader.saved(name)?
+            } else {
+                let why =
+                    "it has neither `oci-layout` with `index.json` nor `manifest.json`".to_owned();
+                return Err(ImageError::NotAnImage { path: path.to_owned(), why });
+            };
+        let platform = reader.check_platform(platform, &configuration)?;
         let layers = reader.layers(&configuration, files)?;
         let config = configuration.config.map(Config::from).unwrap_or_default();
-        Ok(Image { path: path.to_owned(), id, config, layers, store })
+        Ok(Image { path: path.to_owned(), id, config, platform, layers, store })
     }
 
     /// The digest of its configuration, which names its layers: what it is known by.
@@ -70,6 +81,12 @@ impl Image {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What its programs are for.
+    #[must_use]
+    pub fn platform(&self) -> &Platform {
+        &self.platform
     }
 
     /// What it says of its programs.
@@ -106,14 +123,14 @@ pub struct Missing {
     pub is_manifest: bool,
 }
 
-/// What the image in a folder still lacks, as far as can be said by the files that are there: first
-/// its manifest, then the rest. Nothing: it is whole.
+/// What the image in a folder still lacks for a platform, or else for this machine, as far as can be said by
+/// the files that are there: first its manifest, then the rest. Nothing: it is whole.
 ///
 /// # Errors
 /// What is wrong with the files that are there.
-pub fn missing(folder: &Path) -> Result<Vec<Missing>, ImageError> {
+pub fn missing(folder: &Path, platform: Option<&Platform>) -> Result<Vec<Missing>, ImageError> {
     let store = Store::open(folder)?;
-    let reader = Reader { path: folder, store: &store };
+    let reader = Reader { path: folder, store: &store, asked: Asked::new(platform) };
     let index: Index = reader.parse("index.json", &reader.bytes("index.json")?)?;
     let mut chosen = reader.choose(index.manifests, None)?;
     for _ in 0..INDEXES_DEEP {
@@ -134,7 +151,7 @@ pub fn missing(folder: &Path) -> Result<Vec<Missing>, ImageError> {
 mod tests {
     use super::reader::blob_name;
     use super::*;
-    use crate::testing::{Builder, file};
+    use crate::testing::{Builder, file, layout_of_platforms, saved_of_platforms};
 
     #[test]
     fn a_layout_an_archive_of_it_and_one_of_docker_are_the_same_image() {
@@ -143,15 +160,15 @@ mod tests {
         let layout = builder.layout(&folder.path().join("layout"));
         let archive = builder.archive(&folder.path().join("oci.tar"));
         let saved = builder.saved(&folder.path().join("docker.tar"), "x:1");
-        let images = [&layout, &archive, &saved].map(|path| Image::open(path, None).unwrap());
+        let images = [&layout, &archive, &saved].map(|path| Image::open(path, None, None).unwrap());
         for image in &images {
             assert_eq!(image.id(), images[0].id());
             assert_eq!(image.config().cmd, ["serve"]);
             assert_eq!(image.config().user.as_deref(), Some("7"));
             assert_eq!(image.layers()[0].id, images[0].layers()[0].id);
         }
-        assert!(Image::open(&saved, Some("x:1")).is_ok());
-        let error = Image::open(&saved, Some("y")).unwrap_err();
+        assert!(Image::open(&saved, Some("x:1"), None).is_ok());
+        let error = Image::open(&saved, Some("y"), None).unwrap_err();
         assert_eq!(error.hint().as_deref(), Some("there are: x:1"));
     }
 
@@ -159,31 +176,90 @@ mod tests {
     fn a_document_with_another_digest_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let layout = Builder::new("{}").layer(&[file("a", b"1")]).layout(folder.path());
-        let id = Image::open(&layout, None).unwrap().id().clone();
+        let id = Image::open(&layout, None, None).unwrap().id().clone();
         let config = layout.join(blob_name(&id));
         let mut text = std::fs::read_to_string(&config).unwrap();
         text = text.replace("linux", "LINUX");
         std::fs::write(config, text).unwrap();
-        assert!(matches!(Image::open(&layout, None), Err(ImageError::Digest { .. })));
+        assert!(matches!(Image::open(&layout, None, None), Err(ImageError::Digest { .. })));
     }
 
     #[test]
     fn what_is_no_image_is_named_with_what_is_missing() {
         let folder = tempfile::tempdir().unwrap();
-        let error = Image::open(folder.path(), None).unwrap_err();
+        let error = Image::open(folder.path(), None, None).unwrap_err();
         assert!(error.to_string().contains("neither `oci-layout`"), "{error}");
         let file = folder.path().join("x.tar");
         std::fs::write(&file, b"\x1f\x8b\x08\0\0\0").unwrap();
-        assert!(Image::open(&file, None).unwrap_err().to_string().contains("gunzip"));
+        assert!(Image::open(&file, None, None).unwrap_err().to_string().contains("gunzip"));
         std::fs::write(&file, [b'x'; 600]).unwrap();
-        assert!(matches!(Image::open(&file, None), Err(ImageError::NotAnImage { .. })));
+        assert!(matches!(Image::open(&file, None, None), Err(ImageError::NotAnImage { .. })));
     }
 
     #[test]
     fn an_image_for_another_processor_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let builder = Builder::new("{}").layer(&[]).for_architecture("s390x");
-        let error = Image::open(&builder.layout(folder.path()), None).unwrap_err();
-        assert!(error.to_string().contains("only for linux/s390x"), "{error}");
+        let builder = Builder::new("{}").layer(&[]).for_platform("linux/s390x");
+        let layout = builder.layout(folder.path());
+        let error = Image::open(&layout, None, None).unwrap_err();
+        assert!(error.to_string().ends_with("only for linux/s390x"), "{error}");
+        assert!(error.hint().unwrap().starts_with("`platform: linux/s390x` "));
+        let asked = |text: &str| Image::open(&layout, None, Some(&text.parse().unwrap()));
+        assert_eq!(asked("linux/s390x").unwrap().platform().to_string(), "linux/s390x");
+        let error = asked("linux/arm").unwrap_err();
+        let end = "has no image for linux/arm/v7, only for linux/s390x";
+        assert!(error.to_string().ends_with(end), "{error}");
+        assert_eq!(error.hint(), None);
+    }
+
+    fn for_platform(text: &str) -> Builder {
+        let config = format!(r#"{{"Cmd": ["{text}"]}}"#);
+        Builder::new(&config).layer(&[file("a", text.as_bytes())]).for_platform(text)
+    }
+
+    #[test]
+    fn an_image_of_several_platforms_is_that_which_is_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let all = ["linux/s390x", "linux/arm/v6", "linux/arm/v7", "linux/arm64", "linux/amd64"];
+        let images = all.map(for_platform);
+        let layout = layout_of_platforms(&images, &folder.path().join("layout"));
+        let saved = saved_of_platforms(&images, &folder.path().join("saved.tar"), "x:1");
+        for (path, name) in [(&layout, None), (&saved, None), (&saved, Some("x:1"))] {
+            for text in all {
+                let image = Image::open(path, name, Some(&text.parse().unwrap())).unwrap();
+                assert_eq!(image.config().cmd, [text]);
+                assert_eq!(image.platform().to_string(), text);
+            }
+            let near = Image::open(path, name, Some(&"linux/arm/v8".parse().unwrap())).unwrap();
+            assert_eq!(near.platform().to_string(), "linux/arm/v7");
+            let error = Image::open(path, name, Some(&"linux/386".parse().unwrap())).unwrap_err();
+            let end = format!("has no image for linux/386, only for {}", all.join(", "));
+            assert!(error.to_string().ends_with(&end), "{error}");
+        }
+    }
+
+    #[test]
+    fn layers_of_other_platforms_have_other_names_in_the_cache() {
+        let folder = tempfile::tempdir().unwrap();
+        let images = ["linux/amd64", "linux/arm64"].map(for_platform);
+        let layout = layout_of_platforms(&images, folder.path());
+        let chain = |text: &str| {
+            let image = Image::open(&layout, None, Some(&text.parse().unwrap())).unwrap();
+            (image.id().clone(), image.layers()[0].chain.clone())
+        };
+        assert_ne!(chain("linux/amd64"), chain("linux/arm64"));
+    }
+
+    #[test]
+    fn a_platform_that_an_index_names_without_its_files_is_said_not_to_be_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let images = ["linux/amd64", "linux/arm64"].map(for_platform);
+        let layout = layout_of_platforms(&images, folder.path());
+        let manifest = Digest::of(&images[1].blobs().0);
+        std::fs::remove_file(layout.join(blob_name(&manifest))).unwrap();
+        let error = Image::open(&layout, None, Some(&"linux/arm64".parse().unwrap())).unwrap_err();
+        let end = "its index names an image for linux/arm64, of which it has no files";
+        assert!(error.to_string().ends_with(end), "{error}");
+        assert!(Image::open(&layout, None, Some(&"linux/amd64".parse().unwrap())).is_ok());
     }
 }

@@ -24,7 +24,7 @@
 //!
 //! ```
 //! let folder = tempfile::tempdir()?;
-//! let error = windtunnel_image::Image::open(folder.path(), None).unwrap_err();
+//! let error = windtunnel_image::Image::open(folder.path(), None, None).unwrap_err();
 //! assert!(error.to_string().contains("is not an image"));
 //! # Ok::<(), std::io::Error>(())
 //! ```

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use tar::{EntryType, Header};
+use windtunnel_model::plan::Platform;
 
 use crate::digest::Digest;
-use crate::document::ARCHITECTURE;
 
 /// An entry of a layer.
 #[derive(Debug, Clone)]
@@ -60,18 +60,19 @@ pub(crate) fn tar(entries: &[Made]) -> Vec<u8> {
 #[derive(Debug, Clone)]
 pub(crate) struct Builder {
     config: String,
-    architecture: String,
+    platform: Platform,
     /// Content, and as it is stored.
     layers: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 impl Builder {
     pub(crate) fn new(config: &str) -> Builder {
-        Builder { config: config.into(), architecture: ARCHITECTURE.into(), layers: Vec::new() }
+        let platform = Platform::of_machine(std::env::consts::ARCH);
+        Builder { config: config.into(), platform, layers: Vec::new() }
     }
 
-    pub(crate) fn for_architecture(mut self, name: &str) -> Builder {
-        self.architecture = name.into();
+    pub(crate) fn for_platform(mut self, text: &str) -> Builder {
+        self.platform = text.parse().unwrap();
         self
     }
 
@@ -92,52 +93,48 @@ impl Builder {
     fn configuration(&self) -> Vec<u8> {
         let ids: Vec<String> =
             self.layers.iter().map(|(content, _)| format!("\"{}\"", Digest::of(content))).collect();
-        let (config, architecture) = (&self.config, &self.architecture);
+        let config = &self.config;
         let rootfs = format!(r#"{{"type":"layers","diff_ids":[{}]}}"#, ids.join(","));
-        format!(
-            r#"{{"architecture":"{architecture}","os":"linux","config":{config},"rootfs":{rootfs}}}"#
-        )
-        .into_bytes()
+        format!(r#"{{{},"config":{config},"rootfs":{rootfs}}}"#, self.platform_keys()).into_bytes()
+    }
+
+    /// What documents say of the platform.
+    fn platform_keys(&self) -> String {
+        let text = self.platform.to_string();
+        let parts: Vec<&str> = text.split('/').collect();
+        let names = ["os", "architecture", "variant"];
+        let pairs = names.iter().zip(parts).map(|(name, part)| format!(r#""{name}":"{part}""#));
+        pairs.collect::<Vec<_>>().join(",")
     }
 
     /// The files of an OCI layout.
     fn files(&self) -> Vec<(String, Vec<u8>)> {
-        let blob =
-            |bytes: &[u8]| (format!("blobs/sha256/{}", Digest::of(bytes).hex()), bytes.to_vec());
-        let descriptor = |kind: &str, bytes: &[u8]| {
-            let (digest, size) = (Digest::of(bytes), bytes.len());
-            format!(
-                r#"{{"mediaType":"application/vnd.oci.image.{kind}","digest":"{digest}","size":{size}}}"#
-            )
-        };
-        let configuration = self.configuration();
-        let layers: Vec<String> =
-            self.layers.iter().map(|(_, stored)| descriptor("layer.v1.tar+gzip", stored)).collect();
-        let manifest = format!(
-            r#"{{"schemaVersion":2,"config":{},"layers":[{}]}}"#,
-            descriptor("config.v1+json", &configuration),
-            layers.join(",")
-        );
-        let index = format!(
-            r#"{{"schemaVersion":2,"manifests":[{}]}}"#,
-            descriptor("manifest.v1+json", manifest.as_bytes())
-        );
-        let mut files = vec![
-            ("oci-layout".to_owned(), br#"{"imageLayoutVersion":"1.0.0"}"#.to_vec()),
-            ("index.json".to_owned(), index.into_bytes()),
-            blob(manifest.as_bytes()),
-            blob(&configuration),
-        ];
-        files.extend(self.layers.iter().map(|(_, stored)| blob(stored)));
+        let (manifest, mut files) = self.blobs();
+        files.extend(top(&[descriptor("manifest.v1+json", &manifest, "")]));
         files
     }
 
+    /// Its manifest, and the files that this leads to, with itself.
+    pub(crate) fn blobs(&self) -> (Vec<u8>, Vec<(String, Vec<u8>)>) {
+        let configuration = self.configuration();
+        let layers: Vec<String> = self
+            .layers
+            .iter()
+            .map(|(_, stored)| descriptor("layer.v1.tar+gzip", stored, ""))
+            .collect();
+        let manifest = format!(
+            r#"{{"schemaVersion":2,"config":{},"layers":[{}]}}"#,
+            descriptor("config.v1+json", &configuration, ""),
+            layers.join(",")
+        )
+        .into_bytes();
+        let mut files = vec![blob(&manifest), blob(&configuration)];
+        files.extend(self.layers.iter().map(|(_, stored)| blob(stored)));
+        (manifest, files)
+    }
+
     pub(crate) fn layout(&self, folder: &Path) -> PathBuf {
-        fs::create_dir_all(folder.join("blobs/sha256")).unwrap();
-        for (name, bytes) in self.files() {
-            fs::write(folder.join(name), bytes).unwrap();
-        }
-        folder.to_owned()
+        write_files(folder, self.files())
     }
 
     pub(crate) fn archive(&self, path: &Path) -> PathBuf {
@@ -156,6 +153,66 @@ impl Builder {
         let documents = [(config, configuration), ("manifest.json".into(), manifest.into_bytes())];
         write_tar(path, layers.chain(documents).collect())
     }
+}
+
+/// A layout of one image for several platforms: its index leads to one of them.
+pub(crate) fn layout_of_platforms(images: &[Builder], folder: &Path) -> PathBuf {
+    let mut files = Vec::new();
+    let mut entries = Vec::new();
+    for image in images {
+        let (manifest, blobs) = image.blobs();
+        let platform = format!(r#","platform":{{{}}}"#, image.platform_keys());
+        entries.push(descriptor("manifest.v1+json", &manifest, &platform));
+        files.extend(blobs);
+    }
+    let index = index(&entries);
+    files.push(blob(&index));
+    files.extend(top(&[descriptor("index.v1+json", &index, "")]));
+    write_files(folder, files)
+}
+
+/// What Docker saves of one image for several platforms.
+pub(crate) fn saved_of_platforms(images: &[Builder], path: &Path, tag: &str) -> PathBuf {
+    let (mut files, mut entries) = (Vec::new(), Vec::new());
+    for (number, image) in images.iter().enumerate() {
+        let config = format!("{number}.json");
+        entries.push(format!(
+            r#"{{"Config":"{config}","RepoTags":["{tag}"],"Layers":["{number}.tar"]}}"#
+        ));
+        files.push((config, image.configuration()));
+        files.push((format!("{number}.tar"), image.layers[0].0.clone()));
+    }
+    files.push(("manifest.json".into(), format!("[{}]", entries.join(",")).into_bytes()));
+    write_tar(path, files)
+}
+
+fn index(entries: &[String]) -> Vec<u8> {
+    format!(r#"{{"schemaVersion":2,"manifests":[{}]}}"#, entries.join(",")).into_bytes()
+}
+
+/// The files of a layout that are not named by digests.
+fn top(entries: &[String]) -> [(String, Vec<u8>); 2] {
+    let version = br#"{"imageLayoutVersion":"1.0.0"}"#.to_vec();
+    [("oci-layout".to_owned(), version), ("index.json".to_owned(), index(entries))]
+}
+
+fn blob(bytes: &[u8]) -> (String, Vec<u8>) {
+    (format!("blobs/sha256/{}", Digest::of(bytes).hex()), bytes.to_vec())
+}
+
+fn descriptor(kind: &str, bytes: &[u8], more: &str) -> String {
+    let (digest, size) = (Digest::of(bytes), bytes.len());
+    format!(
+        r#"{{"mediaType":"application/vnd.oci.image.{kind}","digest":"{digest}","size":{size}{more}}}"#
+    )
+}
+
+fn write_files(folder: &Path, files: Vec<(String, Vec<u8>)>) -> PathBuf {
+    fs::create_dir_all(folder.join("blobs/sha256")).unwrap();
+    for (name, bytes) in files {
+        fs::write(folder.join(name), bytes).unwrap();
+    }
+    folder.to_owned()
 }
 
 fn write_tar(path: &Path, files: Vec<(String, Vec<u8>)>) -> PathBuf {

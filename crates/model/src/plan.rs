@@ -5,6 +5,7 @@ mod event;
 mod internet;
 mod middlebox;
 mod partition;
+mod platform;
 mod program;
 mod ready;
 mod recording;
@@ -40,6 +41,7 @@ pub use middlebox::{
     PortAllocation, PortRange, Refresh, Rule, RuleEnd, Side, Timeouts, Traffic,
 };
 pub use partition::{Cut, Sides};
+pub use platform::{ARCHITECTURES, Platform, PlatformError};
 pub use program::{Program, Restart, User};
 pub use ready::{Check, Checking, Ready, Words};
 pub use recording::{

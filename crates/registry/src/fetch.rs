@@ -9,6 +9,7 @@ use oci_client::errors::OciDistributionError;
 use oci_client::manifest::OciDescriptor;
 use oci_client::secrets::RegistryAuth;
 use windtunnel_image::{Digest, Fetched, Missing, missing};
+use windtunnel_model::plan::Platform;
 
 use crate::blob::Blob;
 use crate::credentials;
@@ -21,40 +22,48 @@ use crate::token::{Asking, TokenError};
 pub type Progress<'a> = dyn FnMut(u64, u64) + 'a;
 
 /// Makes sure that an image is in the cache: asks its registry what a tag leads to, and fetches what
-/// is not there. The digest of its manifest or index, and the folder of its layout. No other thread
-/// and no runtime of tokio's may be needed by the caller; none is left.
+/// is not there for a platform, or else for this machine. The digest of its manifest or index, and the
+/// folder of its layout. No other thread and no runtime of tokio's may be needed by the caller; none is
+/// left.
 ///
 /// # Errors
 /// What is wrong with the reference, the network, the registry, or what it gave. What has been fetched
 /// of the image stays, and the next attempt goes on from there.
 pub fn fetch(
     reference: &Reference,
+    platform: Option<&Platform>,
     cache: &Fetched,
     progress: &mut Progress<'_>,
 ) -> Result<(Digest, PathBuf), RegistryError> {
-    if let Some(there) = whole(reference, cache) {
+    if let Some(there) = whole(reference, platform, cache) {
         return Ok(there);
     }
     let _alone = cache.alone()?;
     // Another process may have fetched it in the meantime.
-    if let Some(there) = whole(reference, cache) {
+    if let Some(there) = whole(reference, platform, cache) {
         return Ok(there);
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|source| RegistryError::Runtime { source })?;
-    runtime.block_on(async { Session::new(reference, cache).await?.fetch(progress).await })
+    runtime
+        .block_on(async { Session::new(reference, platform, cache).await?.fetch(progress).await })
 }
 
 /// An image that is named by its digest and there.
-fn whole(reference: &Reference, cache: &Fetched) -> Option<(Digest, PathBuf)> {
+fn whole(
+    reference: &Reference,
+    platform: Option<&Platform>,
+    cache: &Fetched,
+) -> Option<(Digest, PathBuf)> {
     let digest = reference.digest()?;
     let place = cache.place(digest);
-    let is_whole = missing(&place).is_ok_and(|lacks| lacks.is_empty());
+    let is_whole = missing(&place, platform).is_ok_and(|lacks| lacks.is_empty());
     is_whole.then(|| (digest.clone(), place))
 }
 
 struct Session<'a> {
     reference: &'a Reference,
+    platform: Option<&'a Platform>,
     cache: &'a Fetched,
     client: Client,
     manifests: Manifests,
@@ -63,6 +72,7 @@ struct Session<'a> {
 impl Session<'_> {
     async fn new<'a>(
         reference: &'a Reference,
+        platform: Option<&'a Platform>,
         cache: &'a Fetched,
     ) -> Result<Session<'a>, RegistryError> {
         // The first provider of a process stays; it is the same one.
@@ -98,15 +108,15 @@ impl Session<'_> {
         let Asking { lenient, strict } = asking;
         let http = if reference.is_loopback() { lenient } else { strict };
         let manifests = Manifests::new(http, scheme, token, auth);
-        Ok(Session { reference, cache, client, manifests })
+        Ok(Session { reference, platform, cache, client, manifests })
     }
 
     async fn fetch(&self, progress: &mut Progress<'_>) -> Result<(Digest, PathBuf), RegistryError> {
         let (root, document) = self.manifest(self.reference, progress).await?;
         let place = self.cache.begin(&root, &document, &self.reference.to_string())?;
         for _ in 0..ROUNDS_MAX {
-            let lacks =
-                missing(&place).map_err(|error| RegistryError::image(self.reference, &error))?;
+            let lacks = missing(&place, self.platform)
+                .map_err(|error| RegistryError::image(self.reference, &error))?;
             if lacks.is_empty() {
                 return Ok((root, place));
             }

@@ -63,7 +63,8 @@ fn blob(bytes: &[u8]) -> String {
 fn get(server: &Server, cache: &Path, name: &str) -> Result<std::path::PathBuf, RegistryError> {
     let reference = Reference::parse(&format!("{}/{name}", server.address()))?;
     let fetched = Fetched::open(cache)?;
-    let (digest, place) = fetch(&reference, &fetched, &mut |done, total| assert!(done <= total))?;
+    let (digest, place) =
+        fetch(&reference, None, &fetched, &mut |done, total| assert!(done <= total))?;
     assert_eq!(place, fetched.place(&digest));
     Ok(place)
 }
@@ -84,7 +85,7 @@ fn an_image_is_fetched_once_and_by_its_digest_without_the_registry() {
     let (folder, made) = (tempfile::tempdir().unwrap(), Made::new());
     let server = made.serve();
     let place = get(&server, folder.path(), "a:1").unwrap();
-    assert_eq!(Image::open(&place, None).unwrap().config().cmd, ["serve"]);
+    assert_eq!(Image::open(&place, None, None).unwrap().config().cmd, ["serve"]);
     let asked = server.asked();
     assert_eq!(get(&server, folder.path(), "a:1").unwrap(), place);
     let again = server.asked().split_off(asked.len());
@@ -93,6 +94,58 @@ fn an_image_is_fetched_once_and_by_its_digest_without_the_registry() {
     let pinned = format!("a:1@{}", Digest::of(&made.manifest));
     assert_eq!(get(&server, folder.path(), &pinned).unwrap(), place);
     assert_eq!(server.asked().len(), before, "nothing is asked");
+}
+
+/// An image for a processor, whose command is its name, and what a registry has of it.
+fn made_for(architecture: &str) -> Made {
+    let mut made = Made::new();
+    let text = String::from_utf8(made.config.clone()).unwrap();
+    let mut config: serde_json::Value = serde_json::from_str(&text).unwrap();
+    config["architecture"] = json!(architecture);
+    config["config"]["Cmd"] = json!([architecture]);
+    let before = Digest::of(&made.config);
+    made.config = config.to_string().into_bytes();
+    let manifest = String::from_utf8(made.manifest).unwrap();
+    let mut manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+    assert_eq!(manifest["config"]["digest"], before.to_string());
+    manifest["config"]["digest"] = json!(Digest::of(&made.config).to_string());
+    manifest["config"]["size"] = json!(made.config.len());
+    made.manifest = manifest.to_string().into_bytes();
+    made
+}
+
+#[test]
+fn two_platforms_of_one_reference_are_both_in_the_cache_and_each_fetches_its_own_alone() {
+    let names = ["arm64", "s390x"];
+    let all = names.map(made_for);
+    let entry = |(name, made): (&str, &Made)| {
+        json!({"digest": Digest::of(&made.manifest).to_string(), "size": made.manifest.len(),
+               "platform": {"os": "linux", "architecture": name}})
+    };
+    let entries: Vec<_> = names.into_iter().zip(&all).map(entry).collect();
+    let index = json!({"schemaVersion": 2, "manifests": entries}).to_string().into_bytes();
+    let server = all.iter().fold(Server::new(), |server, made| made.give_to(server));
+    let pinned = format!("/v2/a/manifests/{}", Digest::of(&index));
+    let server = server.give("/v2/a/manifests/1", Answer::Bytes(index.clone()));
+    let server = server.give(&pinned, Answer::Bytes(index));
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Fetched::open(folder.path()).unwrap();
+    let reference = Reference::parse(&format!("{}/a:1", server.address())).unwrap();
+    let fetch_for = |text: &str| {
+        let platform = text.parse().unwrap();
+        fetch(&reference, Some(&platform), &cache, &mut |_, _| ()).map(|(_, place)| place)
+    };
+    let first = fetch_for("linux/arm64").unwrap();
+    assert!(!server.asked().contains(&blob(&all[1].config)), "of the other, nothing is fetched");
+    assert_eq!(fetch_for("linux/s390x").unwrap(), first, "they share a layout");
+    for name in names {
+        let platform = format!("linux/{name}").parse().unwrap();
+        let image = Image::open(&first, None, Some(&platform)).unwrap();
+        assert_eq!(image.config().cmd, [name]);
+    }
+    let error = fetch_for("linux/mips").unwrap_err().to_string();
+    let end = "has no image for linux/mips, only for linux/arm64, linux/s390x";
+    assert!(error.contains("/a:1") && error.ends_with(end), "{error}");
 }
 
 #[test]
@@ -108,7 +161,7 @@ fn a_blob_that_is_not_what_its_manifest_names_is_not_kept() {
     // What was right stays, and the next attempt goes on from there.
     let server = made.serve();
     let place = get(&server, folder.path(), "a:1").unwrap();
-    assert!(Image::open(&place, None).is_ok());
+    assert!(Image::open(&place, None, None).is_ok());
     assert!(!server.asked().contains(&blob(&made.config)), "{:?}", server.asked());
 }
 
@@ -165,7 +218,7 @@ fn an_image_is_fetched_with_the_token_that_its_service_gives() {
         let folder = tempfile::tempdir().unwrap();
         let server = with_token_service(Answer::Bytes(token.as_bytes().to_vec()));
         let place = get(&server, folder.path(), "a:1").unwrap();
-        assert_eq!(Image::open(&place, None).unwrap().config().cmd, ["serve"]);
+        assert_eq!(Image::open(&place, None, None).unwrap().config().cmd, ["serve"]);
         let asked = server.asked().iter().filter(|path| path.starts_with("/token")).count();
         assert_eq!(asked, 1, "{:?}", server.asked());
     }
@@ -194,7 +247,7 @@ fn a_registry_of_this_machine_is_asked_by_tls_first_whatever_its_certificate() {
     let (folder, made) = (tempfile::tempdir().unwrap(), Made::new());
     let server = made.give_to(Server::with_tls());
     let place = get(&server, folder.path(), "a:1").unwrap();
-    assert_eq!(Image::open(&place, None).unwrap().config().cmd, ["serve"]);
+    assert_eq!(Image::open(&place, None, None).unwrap().config().cmd, ["serve"]);
     let handshake = 22;
     assert!(server.begun().iter().all(|first| *first == handshake), "{:?}", server.begun());
     // One that speaks none is asked again without.
@@ -267,7 +320,7 @@ fn a_registry_that_cannot_be_reached_is_named() {
     drop(server);
     let reference = Reference::parse(&reference).unwrap();
     let cache = Fetched::open(folder.path()).unwrap();
-    let error = fetch(&reference, &cache, &mut |_, _| ()).unwrap_err();
+    let error = fetch(&reference, None, &cache, &mut |_, _| ()).unwrap_err();
     assert!(error.to_string().contains(&reference.to_string()), "{error}");
     assert!(error.hint().unwrap().contains("skopeo copy"), "{:?}", error.hint());
 }

@@ -16,6 +16,7 @@ mod loss;
 mod machine;
 mod model;
 mod node;
+mod platform;
 mod pool;
 mod program;
 mod property;

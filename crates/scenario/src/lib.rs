@@ -103,7 +103,7 @@ pub struct Loaded {
     pub programs: BTreeMap<String, Vec<WrittenProgram>>,
     /// Where the file systems of nodes with one of their own are written, by
     /// [`Node::group`](windtunnel_model::plan::Node::group). Images have not been looked at.
-    pub roots: BTreeMap<String, Place>,
+    pub roots: BTreeMap<String, WrittenRoot>,
     /// Where the reservations of the plan are written, in its order.
     pub reservations: Vec<Place>,
 }
@@ -117,6 +117,15 @@ pub struct WrittenProgram {
     pub cwd: Option<Place>,
     /// When it is ready, if the file says so.
     pub ready: Option<Place>,
+}
+
+/// Where the file system of a node is written in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WrittenRoot {
+    /// Its folder or image.
+    pub source: Place,
+    /// The platform of the image, if the file says so.
+    pub platform: Option<Place>,
 }
 
 /// Reads a scenario that names no other files.

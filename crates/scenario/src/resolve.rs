@@ -36,7 +36,7 @@ use windtunnel_model::{LinkId, NodeId, Plan, Span};
 use crate::decode::{Draft, EventDraft, Paths};
 use crate::error::Diagnostics;
 use crate::position::Place;
-use crate::{ReadFile, Source, WrittenProgram};
+use crate::{ReadFile, Source, WrittenProgram, WrittenRoot};
 use directory::Directory;
 
 /// What a file comes to.
@@ -47,7 +47,7 @@ pub(crate) struct Resolved {
     /// See [`crate::Loaded::programs`].
     pub(crate) programs: BTreeMap<String, Vec<WrittenProgram>>,
     /// See [`crate::Loaded::roots`].
-    pub(crate) roots: BTreeMap<String, Place>,
+    pub(crate) roots: BTreeMap<String, WrittenRoot>,
     /// See [`crate::Loaded::reservations`].
     pub(crate) reservations: Vec<Place>,
 }

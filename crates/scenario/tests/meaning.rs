@@ -143,6 +143,20 @@ fn a_user_of_a_nodes_own_files_goes_before_the_images() {
 }
 
 #[test]
+fn a_platform_of_an_image_is_what_docker_calls_it() {
+    let plan = plan(
+        "allow-unreachable: true\nnodes: {a: {image: x.tar, platform: linux/aarch64}, b: {image: 'oci://x', platform: linux/arm}, \
+         c: {image: x.tar}, d: {root: /srv, run: y}}\n",
+    );
+    let platform = |node: usize| {
+        plan.nodes[node].root.as_ref().unwrap().source.platform().map(ToString::to_string)
+    };
+    assert_eq!(platform(0).as_deref(), Some("linux/arm64"));
+    assert_eq!(platform(1).as_deref(), Some("linux/arm/v7"));
+    assert_eq!([platform(2), platform(3)], [None, None]);
+}
+
+#[test]
 fn nodes_leave_results_where_the_file_asks() {
     let plan = plan(
         "allow-unreachable: true\ndefaults: {node: {results: true}}\nnodes: {a: {run: x}, b: {run: x, results: false}, \

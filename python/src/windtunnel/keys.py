@@ -412,6 +412,7 @@ Node = TypedDict(
         "open-files": "int",
         "pids": "int",
         "pin": "str",
+        "platform": "str",
         "private": "bool",
         "publish": "Names",
         "ready": "ReadyCondition",
@@ -873,6 +874,9 @@ class NodeKeys(TypedDict, total=False):
     pin: str
     """Where a run has several machines: the one that this node, or all `count` of it, must be on,
     by its name or one of its labels (any machine with that label then)."""
+    platform: str
+    """Which platform of the image: `linux/arm64`, `linux/arm/v7`; default the machine's own.
+    Programs that the machine's processor cannot execute need an emulator that its kernel knows."""
     private: bool
     """Whether it has a view of its own of files that processes share or that are private to other
     users, as a container has: `/tmp`, `/var/tmp`, `/dev/shm`, `/home`, `/root`, `/run` (but for

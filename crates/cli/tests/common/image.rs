@@ -17,6 +17,8 @@ pub(crate) struct ImageBuilder<'a> {
     pub(super) target: &'a Path,
     pub(super) folder: tempfile::TempDir,
     pub(super) layers: Vec<Vec<u8>>,
+    /// What it is for, if it is one of several platforms.
+    pub(super) architecture: Option<&'static str>,
 }
 
 /// The files of a layer that is being made.
@@ -66,7 +68,8 @@ impl Files {
 
 impl<'a> ImageBuilder<'a> {
     pub(crate) fn new(target: &'a Path) -> ImageBuilder<'a> {
-        ImageBuilder { target, folder: tempfile::tempdir().unwrap(), layers: Vec::new() }
+        let folder = tempfile::tempdir().unwrap();
+        ImageBuilder { target, folder, layers: Vec::new(), architecture: None }
     }
 
     /// A layer of files that all belong to one user of the image.
@@ -105,8 +108,13 @@ impl<'a> ImageBuilder<'a> {
             self.layers.iter().map(|layer| blob("layer.v1.tar", layer)).collect();
         let ids: Vec<String> =
             self.layers.iter().map(|layer| Digest::of(layer).to_string()).collect();
+        let own = match std::env::consts::ARCH {
+            "x86_64" => "amd64",
+            "aarch64" => "arm64",
+            arch => arch,
+        };
         let config = json!({
-            "architecture": match std::env::consts::ARCH { "x86_64" => "amd64", "aarch64" => "arm64", arch => arch },
+            "architecture": self.architecture.unwrap_or(own),
             "os": "linux",
             "config": config,
             "rootfs": {"type": "layers", "diff_ids": ids},
@@ -116,7 +124,15 @@ impl<'a> ImageBuilder<'a> {
         damage(&mut manifest);
         let mut manifest = blob("manifest.v1+json", manifest.to_string().as_bytes());
         manifest["annotations"] = json!({"org.opencontainers.image.ref.name": "latest"});
-        let index = json!({"schemaVersion": 2, "manifests": [manifest]});
+        let mut manifests = Vec::new();
+        if let Some(architecture) = self.architecture {
+            manifest["platform"] = json!({"os": "linux", "architecture": architecture});
+            let before = fs::read(layout.join("index.json")).unwrap_or_default();
+            let before: Value = serde_json::from_slice(&before).unwrap_or_default();
+            manifests.extend(before["manifests"].as_array().cloned().unwrap_or_default());
+        }
+        manifests.push(manifest);
+        let index = json!({"schemaVersion": 2, "manifests": manifests});
         fs::write(layout.join("index.json"), index.to_string()).unwrap();
         fs::write(layout.join("oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#).unwrap();
     }

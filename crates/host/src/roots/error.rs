@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use windtunnel_image::{AccountError, ImageError, UnpackError};
 use windtunnel_registry::RegistryError;
 
+use super::emulator::NotExecutable;
+
 /// Why a node cannot have a file system of its own; nothing has been started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -14,6 +16,8 @@ pub enum RootError {
     NoFolder { node: String, path: PathBuf },
     #[error("node {node}: its image cannot be used")]
     Image { node: String, source: ImageError },
+    #[error("node {node}: {source}")]
+    Foreign { node: String, source: NotExecutable },
     #[error("node {node}")]
     Fetch { node: String, source: Box<RootError> },
     #[error(transparent)]
@@ -55,6 +59,7 @@ impl RootError {
     pub fn hint(&self) -> Option<String> {
         match self {
             RootError::Image { source, .. } => source.hint(),
+            RootError::Foreign { source, .. } => Some(source.hint()),
             RootError::Fetch { source, .. } => source.hint(),
             RootError::Registry { source } => source.hint(),
             RootError::Layer { source, .. } | RootError::Cache(source) => source.hint(),

@@ -1,18 +1,19 @@
 //! Images that registries have, before a run's process leaves the machine's network.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use windtunnel_image::{Fetched, fetched_place};
 use windtunnel_model::Plan;
-use windtunnel_model::plan::{Node, RootSource};
+use windtunnel_model::plan::{Node, Platform, RootSource};
 use windtunnel_registry::{Progress, Reference, RegistryError};
 
+use super::emulator;
 use super::error::RootError;
 use super::{cache_folder, is_one_of};
 use crate::observer::{Notice, Observer};
 
-/// Makes sure that the images of the nodes that are `here` are on this machine: a part of a run over
+/// Makes sure that the images of the nodes that are `here` are on this machine, which can execute them: a part of a run over
 /// several machines fetches what the machine that leads has looked at, by its digest.
 pub(crate) fn fetch(
     plan: &Plan,
@@ -20,17 +21,22 @@ pub(crate) fn fetch(
     observer: &dyn Observer,
 ) -> Result<(), RootError> {
     let own = || plan.nodes.iter().enumerate().filter(|(id, _)| is_one_of(here, *id));
-    for root in own().filter_map(|(_, node)| node.root.as_ref()) {
+    let foreign = emulator::foreign(own().map(|(_, node)| node));
+    for (_, node) in own() {
+        let Some(root) = &node.root else { continue };
         place_of(&root.source)?;
+        if let Some(why) = root.source.platform().and_then(|platform| foreign.get(platform)) {
+            return Err(RootError::Foreign { node: node.name.clone(), source: why.clone() });
+        }
     }
     let mut progress = |done, total| observer.notice(&Notice::Fetching { done, total });
     fetch_for(own().map(|(_, node)| node), &mut progress)?;
     Ok(())
 }
 
-/// Fetches the images of nodes that are in registries and not in the cache, each once. The cache keeps
-/// them as long as this process is there. By each reference, the one with the digest of its manifest or
-/// index, which it leads to now.
+/// Fetches the images of nodes that are in registries and not in the cache, each once for each platform.
+/// The cache keeps them as long as this process is there. By each reference, the one with the digest of
+/// its manifest or index, which it leads to now, for all platforms.
 ///
 /// # Errors
 /// If one cannot be fetched, or no folder is known for the cache.
@@ -39,26 +45,35 @@ pub fn fetch_for<'p>(
     progress: &mut Progress<'_>,
 ) -> Result<BTreeMap<String, Reference>, RootError> {
     let mut pinned = BTreeMap::new();
+    let mut done = BTreeSet::new();
     for node in nodes {
-        let Some(text) = node.root.as_ref().and_then(|root| root.source.reference()) else {
+        let Some(source) = node.root.as_ref().map(|root| &root.source) else { continue };
+        let Some(text) = source.reference() else { continue };
+        let platform = source.platform();
+        if !done.insert((text, platform)) {
             continue;
-        };
-        if !pinned.contains_key(text) {
-            let fetched = fetched(text, progress).map_err(|error| RootError::Fetch {
-                node: node.name.clone(),
-                source: error.into(),
-            })?;
-            pinned.insert(text.to_owned(), fetched);
         }
+        let reference = match pinned.get(text) {
+            Some(reference) => Ok(Reference::clone(reference)),
+            None => Reference::parse(text).map_err(registry),
+        };
+        let fetched = reference.and_then(|reference| fetched(&reference, platform, progress));
+        let fetched = fetched
+            .map_err(|error| RootError::Fetch { node: node.name.clone(), source: error.into() })?;
+        pinned.insert(text.to_owned(), fetched);
     }
     Ok(pinned)
 }
 
-fn fetched(reference: &str, progress: &mut Progress<'_>) -> Result<Reference, RootError> {
+fn fetched(
+    reference: &Reference,
+    platform: Option<&Platform>,
+    progress: &mut Progress<'_>,
+) -> Result<Reference, RootError> {
     let cache = cache_folder().ok_or(RootError::NoCache)?;
-    let reference = Reference::parse(reference).map_err(registry)?;
     let cache = Fetched::open(&cache)?;
-    let (digest, _) = windtunnel_registry::fetch(&reference, &cache, progress).map_err(registry)?;
+    let fetched = windtunnel_registry::fetch(reference, platform, &cache, progress);
+    let (digest, _) = fetched.map_err(registry)?;
     // Its lock is to be held as long as this process and the nodes are there.
     std::mem::forget(cache);
     Ok(reference.pinned(&digest))

@@ -3,7 +3,7 @@ use crate::digest::Digest;
 use crate::testing::{Builder, file, tar};
 
 fn image(builder: &Builder, folder: &Path) -> Image {
-    Image::open(&builder.archive(&folder.join("image.tar")), None).unwrap()
+    Image::open(&builder.archive(&folder.join("image.tar")), None, None).unwrap()
 }
 
 fn cache(folder: &Path) -> Cache {
@@ -127,8 +127,8 @@ fn a_layer_above_others_is_another_one_than_by_itself() {
     let mut private = crate::testing::other("d", tar::EntryType::Directory, "");
     private.mode = 0o700;
     let above = Builder::new("{}").layer(&[private]).layer(&entries);
-    let alone = Image::open(&alone.archive(&folder.path().join("alone.tar")), None).unwrap();
-    let above = Image::open(&above.archive(&folder.path().join("above.tar")), None).unwrap();
+    let alone = Image::open(&alone.archive(&folder.path().join("alone.tar")), None, None).unwrap();
+    let above = Image::open(&above.archive(&folder.path().join("above.tar")), None, None).unwrap();
     let cache = cache(folder.path());
     let mode = |cached: &Cached| {
         fs::metadata(cached.folder.join("d")).unwrap().permissions().mode() & 0o7777

@@ -1,3 +1,5 @@
+use windtunnel_model::plan::Platform;
+
 use super::*;
 use crate::image::{Image, Missing, missing};
 use crate::testing::{Builder, file};
@@ -27,13 +29,13 @@ fn an_image_is_whole_when_nothing_that_it_names_is_missing() {
     let manifest = fs::read(blobs.join(root.hex())).unwrap();
     let place = fetched.begin(&root, &manifest, "example.org/a:1").unwrap();
     assert_eq!(place, fetched_place(&cache, &root));
-    assert!(Image::open(&place, None).is_err());
-    let lacks = missing(&place).unwrap();
+    assert!(Image::open(&place, None, None).is_err());
+    let lacks = missing(&place, None).unwrap();
     assert_eq!(lacks.len(), 2, "configuration and layer: {lacks:?}");
     assert!(lacks.iter().all(|one| !one.is_manifest));
     give(&blobs, &fetched, &lacks);
-    assert_eq!(missing(&place).unwrap(), []);
-    assert_eq!(Image::open(&place, None).unwrap().config().cmd, ["serve"]);
+    assert_eq!(missing(&place, None).unwrap(), []);
+    assert_eq!(Image::open(&place, None, None).unwrap().config().cmd, ["serve"]);
     let listed = Fetched::list(&cache).unwrap();
     assert_eq!(listed, [FetchedImage { digest: root, reference: "example.org/a:1".into() }]);
 }
@@ -42,7 +44,8 @@ fn an_image_is_whole_when_nothing_that_it_names_is_missing() {
 fn an_index_leads_to_the_manifest_for_this_processor() {
     let folder = tempfile::tempdir().unwrap();
     let (manifest, blobs) = source(&folder.path().join("source"));
-    let architecture = crate::document::ARCHITECTURE;
+    let own = Platform::of_machine(std::env::consts::ARCH);
+    let architecture = own.architecture();
     let index = format!(
         r#"{{"schemaVersion":2,"manifests":[
             {{"digest":"sha256:{}","platform":{{"os":"linux","architecture":"s390x"}}}},
@@ -52,9 +55,9 @@ fn an_index_leads_to_the_manifest_for_this_processor() {
     let fetched = Fetched::open(&folder.path().join("cache")).unwrap();
     let place = fetched.begin(&Digest::of(index.as_bytes()), index.as_bytes(), "a").unwrap();
     let wanted = Missing { digest: manifest.clone(), bytes: 0, is_manifest: true };
-    assert_eq!(missing(&place).unwrap(), [wanted]);
+    assert_eq!(missing(&place, None).unwrap(), [wanted]);
     fs::copy(blobs.join(manifest.hex()), fetched.blob(&manifest)).unwrap();
-    assert_eq!(missing(&place).unwrap().len(), 2);
+    assert_eq!(missing(&place, None).unwrap().len(), 2);
 }
 
 #[test]

@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
+use windtunnel_model::plan::Platform;
 
+use super::asked::Asked;
 use super::{Layer, Missing};
 use crate::digest::Digest;
-use crate::document::{ARCHITECTURE, Configuration, Descriptor, Index, Manifest, Platform, Saved};
+use crate::document::{Configuration, Descriptor, Index, Manifest, Saved};
 use crate::error::ImageError;
 use crate::store::Store;
 
@@ -23,45 +25,68 @@ pub(super) struct LayerFile {
 pub(super) struct Reader<'a> {
     pub(super) path: &'a Path,
     pub(super) store: &'a Store,
+    pub(super) asked: Asked,
+}
+
+/// What an image's documents lead to.
+pub(super) struct Found {
+    pub(super) id: Digest,
+    pub(super) configuration: Configuration,
+    /// What the image is for by what names it.
+    pub(super) platform: Option<Platform>,
+    pub(super) files: Files,
 }
 
 impl Reader<'_> {
-    pub(super) fn layout(
-        &self,
-        name: Option<&str>,
-    ) -> Result<(Digest, Configuration, Files), ImageError> {
+    pub(super) fn layout(&self, name: Option<&str>) -> Result<Found, ImageError> {
         let index: Index = self.parse("index.json", &self.bytes("index.json")?)?;
-        let chosen = self.choose(index.manifests, name)?;
-        let (_, manifest): (_, Manifest) = self.blob(&self.of_platform(chosen)?)?;
+        let chosen = self.of_platform(self.choose(index.manifests, name)?)?;
+        let platform = chosen.platform();
+        if let (Some(platform), true) = (&platform, !self.lacks([&chosen], true)?.is_empty()) {
+            let why = format!("names an image for {platform}, of which it has no files");
+            return Err(self.document("its index", &why));
+        }
+        let (_, manifest): (_, Manifest) = self.blob(&chosen)?;
         let (id, configuration) = self.blob(&manifest.config)?;
         let file = |layer: &Descriptor| {
             let digest = self.digest(&layer.digest)?;
             Ok(LayerFile { file: blob_name(&digest), digest: Some(digest), bytes: layer.size })
         };
         let files = manifest.layers.iter().map(file).collect::<Result<_, _>>()?;
-        Ok((id, configuration, files))
+        Ok(Found { id, configuration, platform, files })
     }
 
-    pub(super) fn saved(
-        &self,
-        name: Option<&str>,
-    ) -> Result<(Digest, Configuration, Files), ImageError> {
+    pub(super) fn saved(&self, name: Option<&str>) -> Result<Found, ImageError> {
         let all: Vec<Saved> = self.parse("manifest.json", &self.bytes("manifest.json")?)?;
-        let tags = |saved: &Saved| saved.repo_tags.clone().unwrap_or_default();
-        let names: Vec<String> = all.iter().flat_map(tags).collect();
-        let mut all = all;
-        let chosen = match name {
-            Some(name) => all.into_iter().find(|saved| tags(saved).iter().any(|tag| tag == name)),
-            None if all.len() > 1 => return Err(self.several(names)),
-            None => all.pop(),
+        let names: Vec<String> = all.iter().flat_map(Saved::tags).cloned().collect();
+        let is_called =
+            |saved: &Saved| name.is_none_or(|name| saved.tags().iter().any(|tag| tag == name));
+        let mut candidates: Vec<Saved> = all.into_iter().filter(is_called).collect();
+        let tags = candidates.first().map(|first| first.tags().to_vec()).unwrap_or_default();
+        let is_one = !tags.is_empty() && candidates.iter().all(|one| *one.tags() == *tags);
+        let chosen = match candidates.len() {
+            0 | 1 => candidates.pop().ok_or_else(|| self.no_such(name, names))?,
+            // Several platforms of one image.
+            _ if is_one => self.saved_for(candidates)?,
+            _ => return Err(self.several(names)),
         };
-        let chosen = chosen.ok_or_else(|| self.no_such(name, names))?;
         let bytes = self.bytes(&chosen.config)?;
         let configuration = self.parse(&chosen.config, &bytes)?;
         // A layer's file may be named by any digest or none: it is checked by its content.
         let files = chosen.layers.into_iter();
         let files = files.map(|file| LayerFile { file, digest: None, bytes: None }).collect();
-        Ok((Digest::of(&bytes), configuration, files))
+        Ok(Found { id: Digest::of(&bytes), configuration, platform: None, files })
+    }
+
+    /// The one whose configuration names the platform.
+    fn saved_for(&self, all: Vec<Saved>) -> Result<Saved, ImageError> {
+        let platform = |saved: Saved| {
+            let read = self.parse(&saved.config, &self.bytes(&saved.config)?);
+            Ok((read.map(|it: Configuration| it.platform())?, saved))
+        };
+        let all = all.into_iter().map(platform).collect::<Result<Vec<_>, ImageError>>()?;
+        let best = self.asked.best(all, |(platform, _)| platform.clone());
+        best.map(|(_, saved)| saved).map_err(|found| self.asked.refusal(self.path, found))
     }
 
     pub(super) fn choose(
@@ -72,23 +97,19 @@ impl Reader<'_> {
         let mut all: Vec<_> = all.into_iter().filter(|one| !one.is_attestation()).collect();
         let names: Vec<String> =
             all.iter().filter_map(Descriptor::name).map(str::to_owned).collect();
-        if let Some(name) = name {
-            let found = all.into_iter().find(|one| one.is_called(name));
-            return found.ok_or_else(|| self.no_such(Some(name), names));
-        }
+        all.retain(|one| name.is_none_or(|name| one.is_called(name)));
         // Several platforms of one image have no other difference.
-        let plain =
-            all.len() > 1 && all.iter().all(|one| one.platform.is_some() && one.name().is_none());
-        if plain {
-            return self.for_here(all);
-        }
+        let called = all.first().and_then(Descriptor::name);
+        let is_one = all.iter().all(|one| one.platform.is_some() && one.name() == called);
         match all.len() {
-            0 | 1 => all.pop().ok_or_else(|| self.no_such(None, names)),
+            0 | 1 => all.pop().ok_or_else(|| self.no_such(name, names)),
+            _ if is_one => self.for_platform(all),
+            _ if name.is_some() => Ok(all.swap_remove(0)),
             _ => Err(self.several(names)),
         }
     }
 
-    /// Follows indexes down to the manifest for this machine.
+    /// Follows indexes down to the manifest for the platform.
     pub(super) fn of_platform(&self, mut chosen: Descriptor) -> Result<Descriptor, ImageError> {
         for _ in 0..INDEXES_DEEP {
             if !chosen.is_index() {
@@ -99,11 +120,11 @@ impl Reader<'_> {
         Err(self.endless())
     }
 
-    /// What an index has for this machine.
+    /// What an index has for the platform.
     pub(super) fn below(&self, chosen: &Descriptor) -> Result<Descriptor, ImageError> {
         let (_, index): (_, Index) = self.blob(chosen)?;
         let all = index.manifests.into_iter().filter(|one| !one.is_attestation());
-        self.for_here(all.collect())
+        self.for_platform(all.collect())
     }
 
     pub(super) fn endless(&self) -> ImageError {
@@ -125,26 +146,27 @@ impl Reader<'_> {
         Ok(lacks)
     }
 
-    fn for_here(&self, all: Vec<Descriptor>) -> Result<Descriptor, ImageError> {
-        let fits =
-            |platform: &Platform| platform.os == "linux" && platform.architecture == ARCHITECTURE;
-        let shown = |one: &Descriptor| {
-            one.platform.as_ref().map(|it| format!("{}/{}", it.os, it.architecture))
-        };
-        let found = all.iter().filter_map(shown).collect();
-        let fitting = all.into_iter().find(|one| one.platform.as_ref().is_none_or(fits));
-        let path = self.path.to_owned();
-        fitting.ok_or(ImageError::Platform { path, wanted: ARCHITECTURE, found })
+    fn for_platform(&self, all: Vec<Descriptor>) -> Result<Descriptor, ImageError> {
+        let best = self.asked.best(all, Descriptor::platform);
+        best.map_err(|found| self.asked.refusal(self.path, found))
     }
 
-    pub(super) fn check_platform(&self, configuration: &Configuration) -> Result<(), ImageError> {
-        let Configuration { os, architecture, .. } = configuration;
-        let fits = |found: &str, wanted: &str| found.is_empty() || found == wanted;
-        if fits(os, "linux") && fits(architecture, ARCHITECTURE) {
-            return Ok(());
+    /// What the image's programs are for: by what names it, or else by itself.
+    pub(super) fn check_platform(
+        &self,
+        named: Option<Platform>,
+        configuration: &Configuration,
+    ) -> Result<Platform, ImageError> {
+        let own = configuration.platform();
+        let Some(found) = named.or_else(|| own.clone()) else {
+            return Ok(self.asked.platform().clone());
+        };
+        // Many say nothing of a variant.
+        let is_so = own.as_ref().is_none_or(|own| own.is_kin(&found));
+        match is_so && self.asked.is_met_by(&found) {
+            true => Ok(found),
+            false => Err(self.asked.refusal(self.path, vec![own.unwrap_or(found)])),
         }
-        let found = vec![format!("{os}/{architecture}")];
-        Err(ImageError::Platform { path: self.path.to_owned(), wanted: ARCHITECTURE, found })
     }
 
     pub(super) fn layers(

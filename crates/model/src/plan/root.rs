@@ -6,6 +6,8 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
+use super::Platform;
+
 /// A file system of a node's own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Root {
@@ -42,6 +44,10 @@ pub enum RootSource {
         /// Which of several in a file, by its name.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
+        /// Which of its platforms: what the file says, and once the image has been looked at what it is
+        /// for. `None`: the machine's own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        platform: Option<Platform>,
         /// `sha256:` and 64 hexadecimal digits of its configuration, which names its layers by
         /// their digests; `None`: the image has not been looked at.
         digest: Option<String>,
@@ -78,6 +84,15 @@ impl RootSource {
         match self {
             RootSource::Folder(_) => None,
             RootSource::Image { path, .. } => path.strip_prefix(REGISTRY),
+        }
+    }
+
+    /// What an image is for, if that is known.
+    #[must_use]
+    pub fn platform(&self) -> Option<&Platform> {
+        match self {
+            RootSource::Folder(_) => None,
+            RootSource::Image { platform, .. } => platform.as_ref(),
         }
     }
 }

@@ -3,6 +3,7 @@
 use windtunnel_model::plan::{REGISTRY, Root, RootSource, User, Volume, VolumeSource};
 
 use super::node::AccountDraft;
+use super::platform::WrittenPlatform;
 use super::{At, Decoder, Field, Fields};
 use crate::grammar::{Names, form, map, texts};
 use crate::position::Place;
@@ -12,6 +13,8 @@ use crate::text::shorten;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RootKeys {
     pub(crate) source: Option<At<RootSource>>,
+    /// Where its platform is written.
+    pub(crate) platform: Option<Place>,
     pub(crate) volumes: Vec<Volume>,
     pub(crate) keep: bool,
     /// The user of these files that programs are.
@@ -31,6 +34,9 @@ map! {
         /// which is fetched once. Without `run`, the node runs the image's own command. A relative
         /// path starts at the file's folder.
         "image" IMAGE: String,
+        /// Which platform of the image: `linux/arm64`, `linux/arm/v7`; default the machine's own. Programs
+        /// that the machine's processor cannot execute need an emulator that its kernel knows.
+        "platform" PLATFORM: WrittenPlatform,
         /// Words for the entry point of the image, in place of the image's own.
         "args" ARGS: Args,
         /// Files from outside that a node with `root` or `image` has: `SOURCE:/TARGET`, with `:ro`
@@ -51,6 +57,8 @@ pub(super) fn read_root(
 ) -> Option<RootKeys> {
     let (folder, image) = (fields.get(RootTable::ROOT), fields.get(RootTable::IMAGE));
     let args = from.read(fields, RootTable::ARGS).flatten();
+    let platform = from.read(fields, RootTable::PLATFORM).flatten();
+    let platform_place = fields.get(RootTable::PLATFORM).map(|field| field.place);
     let volumes = from.read(fields, RootTable::VOLUMES).flatten().unwrap_or_default();
     let keep = from.read(fields, RootTable::KEEP).flatten().unwrap_or(false);
     let source = match (folder, image) {
@@ -62,13 +70,18 @@ pub(super) fn read_root(
         (None, Some(image)) => Some((image, read_image(from, image, args)?)),
         (None, None) => None,
     };
-    let source = source.map(|(field, value)| At { value, place: field.place });
+    let source = source.map(|(field, mut value)| {
+        if let RootSource::Image { platform: of_image, .. } = &mut value {
+            *of_image = platform;
+        }
+        At { value, place: field.place }
+    });
     refuse_useless(from, fields, source.as_ref(), account);
     let account = match account {
         Some(AccountDraft::Written(text)) => Some(text.clone()),
         _ => None,
     };
-    Some(RootKeys { source, volumes, keep, account })
+    Some(RootKeys { source, platform: platform_place, volumes, keep, account })
 }
 
 /// Keys that mean nothing without others, or with them.
@@ -93,6 +106,7 @@ fn refuse_useless(
     };
     if !is_image {
         refuse("args", "`args` are for the entry point of an `image`, which this node has not");
+        refuse("platform", "`platform` is that of an `image`, which this node has not");
     }
     if matches!(account, Some(AccountDraft::User(User::Image))) && !is_image {
         refuse("user", "user: `image` is the user of an `image`, which this node has not");
@@ -144,7 +158,7 @@ fn read_image(
         from.mistake(field.wrong(), "image: write the path of a file or folder, or `FILE#NAME`");
         return None;
     }
-    Some(RootSource::Image { path: path.to_owned(), name, digest: None, args })
+    Some(RootSource::Image { path: path.to_owned(), name, platform: None, digest: None, args })
 }
 
 /// `oci://` and what names an image in a registry.
@@ -160,7 +174,13 @@ fn read_reference(
     let hint = match kind {
         "oci" if is_name => {
             let path = format!("{REGISTRY}{reference}");
-            return Some(RootSource::Image { path, name: None, digest: None, args });
+            return Some(RootSource::Image {
+                path,
+                name: None,
+                platform: None,
+                digest: None,
+                args,
+            });
         }
         "docker" if is_name => format!("write `oci://{reference}`"),
         _ => "write `oci://HOST/NAME:TAG`, or the path of a file or folder".to_owned(),

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use windtunnel_model::plan::{Root, RootSource, VolumeSource};
 
 use super::node::absolute;
+use crate::WrittenRoot;
 use crate::decode::{Draft, RootKeys};
-use crate::position::Place;
 
 /// The file system that a node's keys mean, with paths from `base`.
 pub(super) fn resolve(keys: &RootKeys, base: &str) -> Option<Root> {
@@ -26,10 +26,11 @@ pub(super) fn resolve(keys: &RootKeys, base: &str) -> Option<Root> {
 }
 
 /// Where `root` or `image` of nodes is written, by the name of the node in the file.
-pub(super) fn written(draft: &Draft) -> BTreeMap<String, Place> {
-    let place = |source: &crate::decode::At<RootSource>| source.place;
+pub(super) fn written(draft: &Draft) -> BTreeMap<String, WrittenRoot> {
+    let place = |keys: &RootKeys| {
+        let source = keys.source.as_ref()?.place;
+        Some(WrittenRoot { source, platform: keys.platform })
+    };
     let nodes = draft.nodes.iter();
-    nodes
-        .filter_map(|node| Some((node.name.value.clone(), node.root.source.as_ref().map(place)?)))
-        .collect()
+    nodes.filter_map(|node| Some((node.name.value.clone(), place(&node.root)?))).collect()
 }

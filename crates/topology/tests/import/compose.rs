@@ -1,7 +1,7 @@
 //! Compose files: services with images, what waits for what, and each key that is not carried over.
 
 use windtunnel_model::Span;
-use windtunnel_model::plan::{Checking, Ready, Restart, RootSource, User, VolumeSource};
+use windtunnel_model::plan::{Checking, Node, Ready, Restart, RootSource, User, VolumeSource};
 use windtunnel_topology::{Format, Options, Original, Surroundings, Topology, import_with};
 
 use super::{items, read_with, refused};
@@ -345,7 +345,7 @@ fn health_checks_that_nothing_waits_for_and_keys_of_none_are_named() {
 }
 
 #[test]
-fn services_on_one_network_are_one_part_and_foreign_platforms_are_listed() {
+fn services_on_one_network_are_one_part_and_keep_their_platforms() {
     let text = "services:\n  a_b: {image: a, container_name: box, networks: {default: {aliases: [www]}}}\n  \
                 c: {image: c, links: [\"a_b:peer\"], platform: linux/s390x}\n";
     let topology = read(text);
@@ -353,11 +353,20 @@ fn services_on_one_network_are_one_part_and_foreign_platforms_are_listed() {
     assert!(!notes.assumed.iter().any(|note| note.text.starts_with("No link joins")), "{notes:?}");
     let plan = load(&topology);
     assert_eq!(plan.nodes[0].aliases, ["a_b", "box", "peer", "www"]);
-    assert_eq!(items(&notes.lost, "Platforms"), ["linux/s390x of c"]);
-    let here = read(
-        "services:\n  a: {image: a, platform: linux/amd64}\n  b: {image: b, platform: linux/arm64/v8}\n",
+    let platforms = |topology: &Topology| {
+        let plan = load(topology);
+        let of = |node: &Node| node.root.as_ref()?.source.platform().map(ToString::to_string);
+        plan.nodes.iter().map(of).collect::<Vec<_>>()
+    };
+    assert_eq!(platforms(&topology), [None, Some("linux/s390x".into())]);
+    let other = read(
+        "services:\n  a: {image: a, platform: amd64}\n  b: {build: ., platform: linux/arm64/v8}\n  \
+         c: {image: c, platform: linux}\n  d: {image: d, platform: windows/amd64}\n",
     );
-    assert_eq!(items(&here.notes.lost, "Platforms").len(), 1, "one of them is this machine's");
+    let expected = [Some("linux/amd64".into()), Some("linux/arm64".into()), None, None];
+    assert_eq!(platforms(&other), expected);
+    assert_eq!(items(&other.notes.left_out, "Platforms"), ["linux of c"]);
+    assert_eq!(items(&other.notes.lost, "Platforms"), ["windows/amd64 of d"]);
 }
 
 #[test]

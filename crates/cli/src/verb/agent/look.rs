@@ -5,6 +5,7 @@ use std::path::Path;
 
 use windtunnel_cluster::protocol::run::RunSetup;
 use windtunnel_host::presence::missing;
+use windtunnel_host::roots::emulator;
 use windtunnel_model::plan::{Node, RootSource, VolumeSource};
 
 /// Each thing once, whichever nodes need it. Programs in a file system of a node's own are not looked
@@ -17,8 +18,13 @@ pub(super) fn look(setup: &RunSetup, member: u16) -> Vec<String> {
         let node = &nodes[missing.node.index()].group;
         format!("node {node}: {}", missing.message())
     });
-    let own = nodes.iter().zip(&here).filter(|(_, here)| **here).map(|(node, _)| node);
-    let all: BTreeSet<String> = programs.chain(own.flat_map(files)).collect();
+    let own = || nodes.iter().zip(&here).filter(|(_, here)| **here).map(|(node, _)| node);
+    let foreign = emulator::foreign(own());
+    let platforms = own().filter_map(|node| {
+        let platform = node.root.as_ref()?.source.platform()?;
+        Some(format!("node {}: platform: {}", node.group, foreign.get(platform)?))
+    });
+    let all: BTreeSet<String> = programs.chain(own().flat_map(files)).chain(platforms).collect();
     all.into_iter().collect()
 }
 

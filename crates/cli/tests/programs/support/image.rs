@@ -18,6 +18,12 @@ impl ImageBuilder<'_> {
         self
     }
 
+    /// It is one of several platforms of a layout.
+    pub(crate) fn for_architecture(mut self, name: &'static str) -> Self {
+        self.architecture = Some(name);
+        self
+    }
+
     /// Writes it as the folder of an OCI layout; something may be done to its manifest.
     pub(crate) fn write_layout(
         &self,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windtunnel_model::plan::Root;
+use windtunnel_model::plan::{Platform, Root};
 use windtunnel_scenario::Mistake;
 use windtunnel_scenario::yaml::{Key, Kind, Value};
 
@@ -380,10 +380,15 @@ impl Service<'_> {
     fn settings(&self, keys: &Map, node: &mut Node, notes: &mut Notes) -> Result<(), Mistake> {
         if let Some(value) = find(keys, "platform") {
             let platform = self.reader.text(value, "platform", notes)?;
-            let what = format!("{} of {}", shorten(&platform), node.name);
-            match is_here(&platform) {
-                true => notes.leave_out("Platforms of this machine", what),
-                false => notes.lose("Platforms: the image for this machine is chosen", what),
+            let what = || format!("{} of {}", shorten(&platform), node.name);
+            match read_platform(&platform) {
+                Some(platform) => node.more.push(("platform", platform.to_string())),
+                // Each machine's own.
+                None if platform == "linux" => {
+                    notes.leave_out("Platforms of every machine", what())
+                }
+                None if platform.is_empty() => {}
+                None => notes.lose("Platforms: the image for this machine is chosen", what()),
             }
         }
         let Some(value) = find(keys, "sysctls") else { return Ok(()) };
@@ -404,15 +409,9 @@ impl Service<'_> {
     }
 }
 
-/// Whether a platform, `OS/ARCHITECTURE/VARIANT`, is that of this machine.
-fn is_here(platform: &str) -> bool {
-    let own = match std::env::consts::ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
-    };
-    let mut parts = platform.split('/');
-    platform.is_empty() || (parts.next() == Some("linux") && parts.next() == Some(own))
+/// A platform as Docker reads it: an architecture alone is of Linux.
+fn read_platform(text: &str) -> Option<Platform> {
+    text.parse().or_else(|_| format!("linux/{text}").parse()).ok()
 }
 
 /// A name for the file of an image: `redis:7` is `redis-7.tar`.
@@ -431,5 +430,16 @@ mod tests {
     fn images_have_files_by_their_name_and_tag() {
         assert_eq!(file_name("redis:7"), "redis-7.tar");
         assert_eq!(file_name("registry.example:5000/team/app@sha256:abc"), "app-sha256-abc.tar");
+    }
+
+    #[test]
+    fn a_platform_is_read_as_docker_reads_it() {
+        let read = |text: &str| read_platform(text).map(|it| it.to_string());
+        assert_eq!(read("linux/x86_64").as_deref(), Some("linux/amd64"));
+        assert_eq!(read("aarch64").as_deref(), Some("linux/arm64"));
+        assert_eq!(read("linux/arm/v6").as_deref(), Some("linux/arm/v6"));
+        for text in ["windows/amd64", "linux", "", "darwin"] {
+            assert_eq!(read(text), None, "{text}");
+        }
     }
 }
