@@ -435,6 +435,19 @@ fn networks_keep_their_subnets_and_services_their_addresses() {
 }
 
 #[test]
+fn a_number_of_restarts_is_lost_and_whether_there_are_any_is_not() {
+    let text = "services:\n  a: {image: x, restart: 'on-failure:3'}\n  b: {image: x, restart: 'on-failure:0'}\n  \
+                c: {image: x, restart: 'no'}\n  d: {image: x, restart: unless-stopped}\n  e: {image: x, restart: often}\n";
+    let topology = read(text);
+    let plan = load(&topology);
+    let restarts: Vec<Restart> = plan.nodes.iter().map(|node| node.programs[0].restart).collect();
+    let (failure, always, never) = (Restart::OnFailure, Restart::Always, Restart::Never);
+    assert_eq!(restarts, [failure, failure, never, always, never]);
+    let lost = items(&topology.notes.lost, "Keys of services");
+    assert_eq!(lost, ["restart (on-failure:3) of a", "restart (often) of e"]);
+}
+
+#[test]
 fn keys_that_change_nothing_are_descriptions_and_others_are_lost() {
     let text = "services:\n  a:\n    image: x\n    init: true\n    logging: {driver: none}\n    \
                 network_mode: none\n    cap_add: [NET_ADMIN, cap_net_raw, SYS_TIME]\n    read_only: true\n    \

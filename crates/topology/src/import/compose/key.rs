@@ -160,17 +160,25 @@ fn deploy(reader: &Reader<'_>, keys: &Map, node: &str, notes: &mut Notes) -> Res
 pub(super) fn restart(
     reader: &Reader<'_>,
     keys: &Map,
+    node: &str,
     notes: &mut Notes,
 ) -> Result<Option<&'static str>, Mistake> {
     let text = match find(keys, "restart") {
         Some(value) => reader.text(value, "restart", notes)?,
         None => deployed_restart(reader, keys, notes)?,
     };
-    Ok(match text.split(':').next() {
-        Some("always" | "any" | "unless-stopped") => Some("always"),
-        Some("on-failure") => Some("on-failure"),
+    let (when, most) = text.split_once(':').unwrap_or((&text, ""));
+    let known = match when {
+        "always" | "any" | "unless-stopped" => Some(Some("always")),
+        "on-failure" => Some(Some("on-failure")),
+        "no" | "none" | "" => Some(None),
         _ => None,
-    })
+    };
+    // With 0, Docker does so any number of times, too.
+    if known.is_none() || !["", "0"].contains(&most) {
+        notes.lose("Keys of services", format!("restart ({}) of {node}", shorten(&text)));
+    }
+    Ok(known.flatten())
 }
 
 /// The condition of `deploy.restart_policy`, which is `any` where it says none.

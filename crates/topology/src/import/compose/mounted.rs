@@ -83,6 +83,8 @@ fn temporary(
             let what = format!("{} of {}", shorten(options), node.name);
             notes.lose("Options of `tmpfs`, which is a folder of the run", what);
         }
+        let text = "`tmpfs` is a folder of the run: its files are on the run's disk, not in memory";
+        notes.assume(text, format!("{} of {}", shorten(target), node.name));
         let name = format!("tmpfs-{}-{at}", node.name);
         volumes.extend(volume::carried(&name, target, false, &node.name, notes));
     }

@@ -341,7 +341,7 @@ impl Service<'_> {
             let text = "Health checks of services that no other waits for (`service_healthy`)";
             notes.leave_out(text, name.as_str());
         }
-        let restart = key::restart(self.reader, keys, notes)?;
+        let restart = key::restart(self.reader, keys, &name, notes)?;
         node.more.extend(restart.map(|when| ("restart", when.to_owned())));
         let serves = port.is_some() || restart == Some("always");
         let needed = self.needs.started.contains(&name) || self.needs.healthy.contains(&name);
