@@ -205,6 +205,11 @@ fn take_over(root: &mut Root, image: &Image) -> Vec<String> {
 
 /// The check of an image, with what the file says in place of what it says.
 fn check_of(image: &Image, said: Checking) -> Result<Check, Wrong> {
+    if let Some(why) = &image.config().health_fault {
+        let message = format!("ready: `healthcheck`: the image's cannot be read: {why}");
+        let hint = Some("write `ready: command:WORDS`, or `tcp:PORT`".to_owned());
+        return Err(Wrong { hint, ..Wrong::new(message) });
+    }
     let own = image.config().health.as_ref().map(checking).unwrap_or_default();
     let check = said.or(own).of_image();
     if check.argv.is_empty() {

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
 use crate::document::{Execution, HealthDocument};
 
 /// What an image says of its programs.
@@ -17,6 +20,8 @@ pub struct Config {
     pub cwd: Option<String>,
     /// What says whether its program is well; `None`: nothing does.
     pub health: Option<Health>,
+    /// Why what stands there cannot be read; `None`: it can, or nothing does.
+    pub health_fault: Option<String>,
 }
 
 /// `HEALTHCHECK` of Docker ("Docker Image Specification 1.2"). What is not said is `None`.
@@ -47,9 +52,13 @@ impl From<Execution> for Config {
             (!name.is_empty()).then(|| (name.to_owned(), value.to_owned()))
         };
         let said = |text: Option<String>| text.filter(|text| !text.is_empty());
-        let shell = from.shell.filter(|words| !words.is_empty());
+        let (health, health_fault) = match read_health(from.healthcheck, from.shell) {
+            Ok(health) => (health, None),
+            Err(why) => (None, Some(why)),
+        };
         Config {
-            health: from.healthcheck.and_then(|health| read_health(health, shell)),
+            health,
+            health_fault,
             entrypoint: from.entrypoint.unwrap_or_default(),
             cmd: from.cmd.unwrap_or_default(),
             env: from.env.unwrap_or_default().into_iter().filter_map(pair).collect(),
@@ -59,28 +68,42 @@ impl From<Execution> for Config {
     }
 }
 
-fn read_health(from: HealthDocument, shell: Option<Vec<String>>) -> Option<Health> {
+fn read_health(from: Value, shell: Value) -> Result<Option<Health>, String> {
+    let from: HealthDocument = read(from)?;
     let test = from.test.unwrap_or_default();
-    let (kind, words) = test.split_first()?;
+    let Some((kind, words)) = test.split_first() else { return Ok(None) };
     let argv = match (kind.as_str(), words) {
         ("CMD", [_, ..]) => words.to_vec(),
         ("CMD-SHELL", [_, ..]) => {
-            let shell = shell.unwrap_or_else(|| ["/bin/sh", "-c"].map(str::to_owned).to_vec());
-            [&shell[..], words].concat()
+            let mut line: Vec<String> = read(shell)?;
+            if line.is_empty() {
+                line = ["/bin/sh", "-c"].map(str::to_owned).to_vec();
+            }
+            [&line[..], words].concat()
         }
         // `NONE`, and what Docker does not know either: nothing is run.
-        _ => return None,
+        _ => return Ok(None),
     };
     let said = |number: i64| u64::try_from(number).ok().filter(|number| *number > 0);
-    Some(Health {
+    Ok(Some(Health {
         argv,
         interval_ns: said(from.interval),
         timeout_ns: said(from.timeout),
         start_period_ns: said(from.start_period),
         start_interval_ns: said(from.start_interval),
         retries: said(from.retries),
-    })
+    }))
 }
+
+/// What a part of a document says; nothing of it is the default.
+fn read<T: DeserializeOwned + Default>(part: Value) -> Result<T, String> {
+    let read: Result<Option<T>, _> = serde_json::from_value(part);
+    let short = |error: serde_json::Error| error.to_string().chars().take(SHOWN_MAX).collect();
+    read.map(Option::unwrap_or_default).map_err(short)
+}
+
+/// Characters of what is wrong, which has texts of the document in it.
+const SHOWN_MAX: usize = 200;
 
 /// A relative folder starts at the root, as other tools have it.
 fn absolute(path: String) -> String {
@@ -141,6 +164,26 @@ mod tests {
             ..Health::default()
         };
         assert_eq!(health(text), Some(expected));
+    }
+
+    #[test]
+    fn a_health_check_that_cannot_be_read_leaves_the_rest_of_the_image() {
+        for check in [
+            r#""curl -f x""#,
+            r#"{"Test": "curl -f x"}"#,
+            r#"{"Test": ["CMD", "x"], "Interval": "30s"}"#,
+            r#"{"Test": ["CMD", 7]}"#,
+            r#"{"Test": ["CMD-SHELL", "x"]}, "Shell": "/bin/sh""#,
+        ] {
+            let text = format!(r#"{{"Cmd": ["serve"], "Healthcheck": {check}}}"#);
+            let config = Config::from(serde_json::from_str::<Execution>(&text).unwrap());
+            assert_eq!((config.cmd, config.health), (vec!["serve".to_owned()], None), "{check}");
+            assert!(config.health_fault.is_some_and(|why| why.contains("invalid type")), "{check}");
+        }
+        // The shell is not needed.
+        let text = r#"{"Healthcheck": {"Test": ["CMD", "x"]}, "Shell": "/bin/sh"}"#;
+        let config = Config::from(serde_json::from_str::<Execution>(text).unwrap());
+        assert!(config.health.is_some() && config.health_fault.is_none());
     }
 
     #[test]

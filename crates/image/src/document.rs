@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde_json::Value;
 use windtunnel_model::plan::Platform;
 
 /// `index.json` of a layout, or a document that one of its entries leads to.
@@ -77,12 +78,12 @@ pub(crate) struct Execution {
     pub(crate) cmd: Option<Vec<String>>,
     #[serde(default)]
     pub(crate) working_dir: Option<String>,
-    /// Of Docker.
+    /// Of Docker, and not of OCI: whatever stands there, the image can be used.
     #[serde(default)]
-    pub(crate) healthcheck: Option<HealthDocument>,
+    pub(crate) healthcheck: Value,
     /// Of Docker: what reads commands that are texts.
     #[serde(default)]
-    pub(crate) shell: Option<Vec<String>>,
+    pub(crate) shell: Value,
 }
 
 /// `HEALTHCHECK`; times are nanoseconds, and 0 where they are not said.

@@ -336,6 +336,22 @@ fn an_images_health_check_runs_in_it_with_its_times_or_those_of_the_file() {
 }
 
 #[test]
+fn a_health_check_of_an_image_that_cannot_be_read_is_an_error_where_it_is_used() {
+    let Some(user) = unprivileged() else { return missing("namespaces") };
+    let lab = Lab::new(user);
+    let config = json!({"Cmd": ["cat", "/marker"], "Env": ["PATH=/usr/bin:/bin"],
+                        "Healthcheck": {"Test": "curl -f x", "Interval": "30s"}});
+    ImageBuilder::new(lab.path()).layer(&tools(), 0).write("a.tar", &config);
+    assert_eq!(lab.pass(&two("{image: a.tar}")).output("a"), "of the image\n");
+    lab.write("s.yaml", two("{image: a.tar, ready: healthcheck}"));
+    let output = lab.windtunnel(&["check", "s.yaml"]).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(3), "{errors}");
+    let why = "s.yaml:2:7: ready: `healthcheck`: the image's cannot be read: invalid type: string";
+    assert!(errors.contains(why), "{errors}");
+}
+
+#[test]
 fn an_image_that_is_not_there_or_is_damaged_is_refused_at_its_place() {
     let lab = Lab::new(User::Invoker);
     lab.write("s.yaml", two("{image: none.tar}"));
