@@ -1,5 +1,7 @@
 //! The command line that was given, and how its failures are printed.
 
+mod near;
+
 use std::ffi::{OsStr, OsString};
 
 use clap::error::Error;
@@ -37,11 +39,15 @@ impl Line {
     /// Reads the words of a command line, the program's name first.
     pub(crate) fn read(words: impl IntoIterator<Item = OsString>) -> Result<Self, Box<Wrong>> {
         let words: Vec<OsString> = words.into_iter().collect();
-        let read = command().try_get_matches_from(&words).and_then(|matches| {
+        let mut command = command();
+        let read = command.try_get_matches_from_mut(&words).and_then(|matches| {
             let failures = Failures::of(&matches);
             Ok(Line { arguments: Arguments::from_arg_matches(&matches)?, failures })
         });
-        read.map_err(|error| Box::new(Wrong { error, json: asks_for_json(&words) }))
+        read.map_err(|mut error| {
+            near::suggest(&mut error, &command, &words);
+            Box::new(Wrong { error, json: asks_for_json(&words) })
+        })
     }
 
     /// Prints a failure and returns the exit code.
