@@ -53,3 +53,16 @@ fn every_example_and_experiment_loads_without_an_error_or_a_warning() {
         folders.into_iter().flat_map(files).filter_map(|file| load(&file).err()).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+#[test]
+fn every_example_stands_in_the_table_of_the_readme() {
+    let readme = include_str!("../../../README.md");
+    let rows: Vec<&str> = readme.lines().filter(|line| line.starts_with("| [")).collect();
+    let names = files("examples").into_iter().map(|file| {
+        let name = file.file_name().unwrap().to_string_lossy().into_owned();
+        format!("](examples/{name})")
+    });
+    let missing: Vec<String> =
+        names.filter(|link| !rows.iter().any(|row| row.contains(link.as_str()))).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
