@@ -52,6 +52,7 @@ mod state;
 #[cfg(test)]
 mod testing;
 mod turn;
+mod under_way;
 
 pub(crate) use membership::{ClockBound, Clocks, Members, Membership};
 pub(crate) use refusal::Refusal;

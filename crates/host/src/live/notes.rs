@@ -32,12 +32,12 @@ impl Live {
         match note {
             Note::Overloaded { at, behind } => {
                 let ending = self.programs.overloaded(&self.cx, at, behind);
-                self.services.freeze(self.programs.is_frozen());
+                self.services.freeze(self.programs.is_frozen(), self.cx.journal.now());
                 ending.into_iter().for_each(|ending| self.end.ask(ending));
             }
             Note::CaughtUp { at, lasted } => {
                 self.programs.caught_up(&self.cx, at, lasted);
-                self.services.freeze(self.programs.is_frozen());
+                self.services.freeze(self.programs.is_frozen(), self.cx.journal.now());
             }
             Note::Failed(message) => self.end.ask(Ending::Fatal(message)),
             Note::Applied { cause, intended, at } => {

@@ -108,13 +108,13 @@ impl Services {
     }
 
     /// All programs are paused, or go on.
-    pub(super) fn freeze(&mut self, frozen: bool) {
-        self.probes.freeze(frozen);
+    pub(super) fn freeze(&mut self, frozen: bool, now: Time) {
+        self.probes.freeze(frozen, now);
     }
 
     /// The run is over: that programs end by that is no change of a service.
-    pub(super) fn end(&mut self) {
-        self.probes.freeze(true);
+    pub(super) fn end(&mut self, now: Time) {
+        self.probes.freeze(true, now);
         let Some(Watch { thread, .. }) = self.watch.take() else { return };
         if thread.has_ended() {
             let doubt = "the thread that looks at replicas of services has ended before the run";
@@ -126,7 +126,7 @@ impl Services {
     }
 
     pub(super) fn finish(mut self) -> ServicesEnded {
-        self.end();
+        self.end(crate::clock::now());
         ServicesEnded {
             states: self.states,
             watched: self.watched,
@@ -190,7 +190,7 @@ impl Live {
         if !self.cx.plan.services.is_empty() {
             self.services.redirected = self.network.redirections(None).all;
         }
-        self.services.end();
+        self.services.end(self.cx.journal.now());
     }
 
     /// Handles what has been seen of replicas.

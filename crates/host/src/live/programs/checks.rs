@@ -9,22 +9,19 @@ mod written;
 use std::collections::BTreeMap;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-use windtunnel_model::Span;
 use windtunnel_model::plan::Check;
+use windtunnel_model::{Span, Time};
 
+use crate::live::under_way::UnderWay;
 use crate::output::ProgramKey;
 use written::Written;
 
 /// All checks of this machine's programs.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Checks {
     programs: BTreeMap<ProgramKey, Checked>,
-    /// Commands that run, by number. One that is not wanted any more stays until it has ended.
-    under_way: BTreeMap<u64, UnderWay>,
-    /// How many have begun.
-    begun: u64,
-    /// Since when programs are paused.
-    frozen: Option<Span>,
+    /// Commands that run. One that is not wanted any more stays until it has ended.
+    under_way: UnderWay<Begun>,
 }
 
 /// A program that is not ready yet.
@@ -43,12 +40,9 @@ struct Checked {
 }
 
 #[derive(Debug)]
-struct UnderWay {
+struct Begun {
     key: ProgramKey,
     began: Span,
-    deadline: Span,
-    /// Whether its end says anything.
-    counts: bool,
     written: Written,
 }
 
@@ -71,6 +65,12 @@ pub(super) struct Failed {
     pub(super) last: Option<u32>,
 }
 
+impl Default for Checks {
+    fn default() -> Self {
+        Checks { programs: BTreeMap::new(), under_way: UnderWay::new(CHECK_FIRST) }
+    }
+}
+
 impl Checks {
     /// A program has started, and is checked from now on.
     pub(super) fn add(&mut self, key: ProgramKey, check: Check, now: Span) {
@@ -81,7 +81,7 @@ impl Checks {
 
     /// What is to be done now.
     pub(super) fn tick(&mut self, now: Span) -> Vec<Step> {
-        if self.frozen.is_some() {
+        if self.under_way.is_frozen() {
             return Vec::new();
         }
         let mut steps = self.expire(now);
@@ -89,14 +89,10 @@ impl Checks {
             if program.running.is_some() || program.due > now {
                 continue;
             }
-            let token = CHECK_FIRST + self.begun;
-            self.begun += 1;
-            program.running = Some(token);
             let (key, argv) = (*key, program.check.argv.clone());
-            let deadline = now + program.check.timeout;
-            let written = Written::default();
-            let under_way = UnderWay { key, began: now, deadline, counts: true, written };
-            self.under_way.insert(token, under_way);
+            let begun = Begun { key, began: now, written: Written::default() };
+            let token = self.under_way.begin(begun, time(now), program.check.timeout);
+            program.running = Some(token);
             steps.push(Step::Begin { token, key, argv });
         }
         steps
@@ -104,43 +100,43 @@ impl Checks {
 
     /// When [`Checks::tick`] has something to do next.
     pub(super) fn next(&self) -> Option<Span> {
-        if self.frozen.is_some() {
+        if self.under_way.is_frozen() {
             return None;
         }
         let waits = self.programs.values().filter(|program| program.running.is_none());
-        let runs = self.under_way.values().filter(|it| it.counts);
-        waits.map(|program| program.due).chain(runs.map(|it| it.deadline)).min()
+        let deadline = self.under_way.next_deadline().map(|at| at.since(Time::ZERO));
+        waits.map(|program| program.due).chain(deadline).min()
     }
 
     /// Whether a node runs a check of this number.
     pub(super) fn expects(&self, node: usize, token: u64) -> bool {
-        self.under_way.get(&token).is_some_and(|it| it.key.node == node)
+        self.under_way.get(token).is_some_and(|it| it.key.node == node)
     }
 
     /// What a command writes comes from there.
     pub(super) fn carry(&mut self, token: u64, pipe: OwnedFd) {
-        if let Some(it) = self.under_way.get_mut(&token) {
+        if let Some(it) = self.under_way.get_mut(token) {
             it.written = Written::from(pipe);
         }
     }
 
     /// For polling: readable when commands have written something.
     pub(super) fn outputs(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.under_way.values().filter_map(|it| it.written.pipe())
+        self.under_way.iter().filter_map(|it| it.written.pipe())
     }
 
     /// Reads what commands have written.
     pub(super) fn read(&mut self) {
-        self.under_way.values_mut().for_each(|it| it.written.read());
+        self.under_way.iter_mut().for_each(|it| it.written.read());
     }
 
     /// A command has ended, or could not begin; why that is no success.
     pub(super) fn end(&mut self, token: u64, now: Span, failure: Option<String>) -> Option<Step> {
-        let mut ended = self.under_way.remove(&token)?;
+        let (mut ended, counts) = self.under_way.end(token)?;
         let key = ended.key;
         let program = self.programs.get_mut(&key).filter(|it| it.running == Some(token))?;
         program.running = None;
-        if !ended.counts {
+        if !counts {
             return None;
         }
         let Some(why) = failure else {
@@ -154,15 +150,15 @@ impl Checks {
     /// A program is ready, or has ended. What is to be done to its check.
     pub(super) fn remove(&mut self, key: ProgramKey) -> Option<Step> {
         let token = self.programs.remove(&key)?.running?;
-        let it = self.under_way.get_mut(&token)?;
-        it.counts = false;
+        self.under_way.get(token)?;
+        self.under_way.give_up(token);
         Some(Step::Kill { token, key })
     }
 
     /// A node is gone, and all that ran there.
     pub(super) fn forget(&mut self, node: usize) {
         self.programs.retain(|key, _| key.node != node);
-        self.under_way.retain(|_, it| it.key.node != node);
+        self.under_way.retain(|it| it.key.node != node);
     }
 
     /// No program is checked any more.
@@ -173,33 +169,27 @@ impl Checks {
 
     /// Programs are paused from now on, or no longer.
     pub(super) fn freeze(&mut self, frozen: bool, now: Span) {
-        if frozen {
-            self.frozen.get_or_insert(now);
-        } else if let Some(since) = self.frozen.take() {
-            let lasted = now.saturating_sub(since);
-            self.under_way.values_mut().for_each(|it| it.deadline = it.deadline + lasted);
-        }
+        self.under_way.freeze(frozen, time(now));
     }
 
     /// Checks whose time is over have failed, whatever their nodes still say.
     fn expire(&mut self, now: Span) -> Vec<Step> {
         let mut steps = Vec::new();
-        let late = self.under_way.iter_mut().filter(|(_, it)| it.counts && it.deadline <= now);
-        for (token, it) in late {
-            it.counts = false;
+        for (token, counted) in self.under_way.expire(time(now)) {
+            let Some(it) = self.under_way.get_mut(token) else { continue };
             it.written.read();
-            if let Some(program) = self.programs.get_mut(&it.key) {
+            if let Some(program) = self.programs.get_mut(&it.key).filter(|_| counted) {
                 let why = format!("took longer than {}, and was killed", program.check.timeout);
                 steps.push(Step::Failed(program.fail(it, now, &why)));
             }
-            steps.push(Step::Kill { token: *token, key: it.key });
+            steps.push(Step::Kill { token, key: it.key });
         }
         steps
     }
 }
 
 impl Checked {
-    fn fail(&mut self, check: &UnderWay, now: Span, why: &str) -> Failed {
+    fn fail(&mut self, check: &Begun, now: Span, why: &str) -> Failed {
         let starts = |at: Span| at < self.since + self.check.start_period;
         let counts = !self.is_first && !starts(check.began);
         self.is_first = false;
@@ -209,6 +199,11 @@ impl Checked {
         let why = format!("`{}` {why}{}", self.check.command(), check.written);
         Failed { key: check.key, why, last }
     }
+}
+
+/// So long after the beginning.
+fn time(elapsed: Span) -> Time {
+    Time::ZERO + elapsed
 }
 
 /// Commands of checks have numbers from here on, above those of probes of services.

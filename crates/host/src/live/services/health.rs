@@ -12,32 +12,26 @@ use windtunnel_model::{NodeId, Plan, ServiceId, Span, Time};
 use windtunnel_node::{Ask, Probe as Look, Request, Spawn};
 
 use super::state::ServiceState;
+use crate::live::under_way::UnderWay;
 
 /// All probes of this machine's nodes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Probes {
     /// By service and node: when the next one is due.
     due: BTreeMap<(ServiceId, NodeId), Time>,
-    /// Those under way, by token.
-    under_way: BTreeMap<u64, UnderWay>,
+    under_way: UnderWay<Begun>,
     /// How the last probes of each went: whether well, and how many one after the other.
     streaks: BTreeMap<(ServiceId, NodeId), (bool, u32)>,
-    next_token: u64,
     /// Those that were due and could not begin yet: they have no time of their own then.
     held: BTreeSet<(ServiceId, NodeId)>,
-    /// Whether programs are paused.
-    is_frozen: bool,
 }
 
+/// A probe that is under way.
 #[derive(Debug, Clone, Copy)]
-struct UnderWay {
+struct Begun {
     service: ServiceId,
     node: NodeId,
-    /// From when on it has failed.
-    deadline: Time,
     is_command: bool,
-    /// Whether its end says anything.
-    counts: bool,
 }
 
 /// A probe that is over, or begins.
@@ -71,7 +65,12 @@ pub(super) struct Outcome {
 impl Probes {
     /// Probes commands from now on by these numbers.
     pub(super) fn new() -> Self {
-        Probes { next_token: PROBE_FIRST, ..Probes::default() }
+        Probes {
+            due: BTreeMap::new(),
+            under_way: UnderWay::new(PROBE_FIRST),
+            streaks: BTreeMap::new(),
+            held: BTreeSet::new(),
+        }
     }
 
     /// What is to be done now.
@@ -99,22 +98,21 @@ impl Probes {
                 if due > now {
                     continue;
                 }
-                if self.is_frozen || self.is_under_way(key) {
+                if self.under_way.is_frozen() || self.is_under_way(key) {
                     self.held.insert(key);
                     continue;
                 }
                 // What could not begin in time is not made up for.
                 self.due.insert(key, now.max(due + health.every));
-                let token = self.next_token;
-                self.next_token += 1;
-                let Some(request) = request(service, token, health.timeout) else { continue };
                 let is_command = matches!(health.probe, Probe::Command(_));
+                let begun = Begun { service: id, node: replica.node, is_command };
+                let token = self.under_way.begin(begun, now, health.timeout);
+                let Some(request) = request(service, token, health.timeout) else {
+                    self.under_way.end(token);
+                    continue;
+                };
                 let due = if self.held.remove(&key) { now } else { due };
-                let name = format!("probe of {}", service.name);
-                let (service, node) = key;
-                let deadline = now + health.timeout;
-                let under_way = UnderWay { service, node, deadline, is_command, counts: true };
-                self.under_way.insert(token, under_way);
+                let (node, name) = (replica.node, format!("probe of {}", service.name));
                 steps.push(Step::Begin { token, node, request, name, due });
             }
         }
@@ -123,20 +121,20 @@ impl Probes {
 
     /// When [`Probes::tick`] has something to do next.
     pub(super) fn next(&self) -> Option<Time> {
-        let waits = |key: &(ServiceId, NodeId)| !self.is_frozen && !self.is_under_way(*key);
+        let is_frozen = self.under_way.is_frozen();
+        let waits = |key: &(ServiceId, NodeId)| !is_frozen && !self.is_under_way(*key);
         let due = self.due.iter().filter(|(key, _)| waits(key)).map(|(_, due)| *due);
-        let deadlines = self.under_way.values().filter(|it| it.counts).map(|it| it.deadline);
-        due.chain(deadlines).min()
+        due.chain(self.under_way.next_deadline()).min()
     }
 
     /// Whether a node has been asked with this number.
     pub(super) fn expects(&self, node: usize, token: u64) -> bool {
-        self.under_way.get(&token).is_some_and(|it| it.node.index() == node)
+        self.under_way.get(token).is_some_and(|it| it.node.index() == node)
     }
 
     /// A probe has ended.
     pub(super) fn end(&mut self, token: u64, failure: Option<String>) -> Option<Outcome> {
-        let UnderWay { service, node, counts, .. } = self.under_way.remove(&token)?;
+        let (Begun { service, node, .. }, counts) = self.under_way.end(token)?;
         counts.then_some(Outcome { service, node, failure })
     }
 
@@ -152,33 +150,32 @@ impl Probes {
         streak.1 >= if healthy { health.rise } else { health.fall }
     }
 
-    /// Programs are paused from now on, or no longer.
-    pub(super) fn freeze(&mut self, frozen: bool) {
+    /// Programs are paused from now on, or no longer. What is under way then says nothing.
+    pub(super) fn freeze(&mut self, frozen: bool, now: Time) {
         if frozen {
-            self.under_way.values_mut().for_each(|it| it.counts = false);
+            self.under_way.discount();
         }
-        self.is_frozen = frozen;
+        self.under_way.freeze(frozen, now);
     }
 
     /// Probes whose time is over have failed, whatever their nodes still say.
     fn expire(&mut self, now: Time) -> Vec<Step> {
         let mut steps = Vec::new();
-        for (token, it) in &mut self.under_way {
-            if it.counts && it.deadline <= now {
-                it.counts = false;
-                let UnderWay { service, node, .. } = *it;
-                let failure = Some("it took too long".to_owned());
-                steps.push(Step::Over(Outcome { service, node, failure }));
-                if it.is_command {
-                    steps.push(Step::Kill { token: *token, node });
-                }
-            }
+        for (token, counted) in self.under_way.expire(now) {
+            let Some(Begun { service, node, is_command }) = self.under_way.get(token).copied()
+            else {
+                continue;
+            };
+            let failure = Some("it took too long".to_owned());
+            let over = counted.then_some(Step::Over(Outcome { service, node, failure }));
+            steps.extend(over);
+            steps.extend(is_command.then_some(Step::Kill { token, node }));
         }
         steps
     }
 
     fn is_under_way(&self, (service, node): (ServiceId, NodeId)) -> bool {
-        self.under_way.values().any(|it| it.service == service && it.node == node)
+        self.under_way.iter().any(|it| it.service == service && it.node == node)
     }
 }
 
@@ -324,11 +321,26 @@ mod tests {
         let mut probes = Probes::new();
         let states = registered(&plan);
         probes.tick(at(0), &plan, &states, |_| true);
-        probes.freeze(true);
+        probes.freeze(true, at(100));
         assert!(probes.tick(at(2000), &plan, &states, |_| true).is_empty());
         assert_eq!(probes.next(), None);
         assert_eq!(probes.end(PROBE_FIRST, Some("late".to_owned())), None);
-        probes.freeze(false);
+        probes.freeze(false, at(2100));
         assert_eq!(probes.tick(at(2100), &plan, &states, |_| true).len(), 1);
+    }
+
+    #[test]
+    fn a_command_that_hangs_since_before_a_pause_is_killed_when_its_time_is_over() {
+        let plan = plan(Probe::Command(vec!["check".to_owned()]));
+        let mut probes = Probes::new();
+        let states = registered(&plan);
+        probes.tick(at(0), &plan, &states, |_| true);
+        probes.freeze(true, at(100));
+        probes.freeze(false, at(2100));
+        assert_eq!(probes.next(), Some(at(2300)), "200 ms are left");
+        let kill = Step::Kill { token: PROBE_FIRST, node: NODE };
+        assert_eq!(probes.tick(at(2300), &plan, &states, |_| true), [kill], "and says nothing");
+        assert_eq!(probes.end(PROBE_FIRST, Some("was ended".to_owned())), None);
+        assert_eq!(probes.tick(at(2301), &plan, &states, |_| true).len(), 1, "the next begins");
     }
 }
