@@ -134,7 +134,7 @@ pub fn command(
     let denied = paths::resolve(&wanted.denied)?;
     let mut shared = Shared::join(wanted)?;
     // What forks, and what changes namespaces, comes before there are threads.
-    let mut holding = Holding::prepare(&wanted.resources, wanted.group.is_some(), shared.group())?;
+    let mut holding = Holding::prepare(&wanted.resources, shared.shelf())?;
     shared.publish(&holding, &wanted.resources)?;
     let not_denied = if denied.is_empty() { Vec::new() } else { paths::deny(&denied)? };
     // Threads must not take them.

@@ -3,11 +3,13 @@
 mod account;
 mod bound;
 mod change;
+mod check;
 mod disk_use;
 mod disks;
 mod enforce;
 mod groups;
 mod limited;
+mod outside;
 mod owner;
 mod reservations;
 mod rounds;
@@ -16,16 +18,16 @@ mod shares;
 use std::path::Path;
 
 use windtunnel_control::NodeLimits;
-use windtunnel_limit::{Bounds, Choice, Group, Resource, Tree};
+use windtunnel_limit::{Bounds, Choice, Group, Resource};
 use windtunnel_model::plan::Node;
-use windtunnel_model::{Plan, Time};
+use windtunnel_model::{Plan, ReservationId, Time};
 use windtunnel_sys::limits;
-use windtunnel_sys::process::Pid;
 
 pub(crate) use account::{Account, Window, exceeded};
 pub(crate) use bound::{Bound, Kind, Look, Reached};
 pub(crate) use change::Change;
 pub(crate) use enforce::data_of;
+pub(crate) use outside::Excess;
 pub(crate) use owner::Owner;
 
 use disks::DiskNeeds;
@@ -51,6 +53,8 @@ pub(crate) struct Limits {
     looks: Rounds,
     /// Whether the run has ended.
     is_over: bool,
+    /// Why that group did not hold them, the first reason.
+    unheld_by_agent: Option<String>,
     notes: Vec<String>,
     /// Where processors are divided by weight.
     shares: Option<Shares>,
@@ -99,6 +103,9 @@ impl Limits {
             let guarantee = made.share_of(Owner::Node(index));
             if is_grouped((index, node)) || guarantee.is_some() {
                 made.add(&mut choice, (index, node), guarantee)?;
+                let within = plan.reservations_from(node.reservation).map(ReservationId::index);
+                let within: Vec<usize> = within.collect();
+                made.nodes.last_mut().into_iter().for_each(|it| it.within.clone_from(&within));
             }
         }
         Ok(made)
@@ -151,7 +158,12 @@ impl Limits {
 
     /// What could not be done as it should.
     pub(crate) fn take_notes(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.notes)
+        let unheld = self.unheld_by_agent.take().map(|why| {
+            format!(
+                "what this machine's agent allows (--max-cpu, --max-memory) was not held: {why}"
+            )
+        });
+        std::mem::take(&mut self.notes).into_iter().chain(unheld).collect()
     }
 
     /// The run begins: what was used before does not count.
@@ -173,7 +185,7 @@ impl Limits {
     /// The run has ended: programs that are being stopped hold no limit, and break none. What they did
     /// until now counts.
     pub(crate) fn end(&mut self, now: Time, pid: impl Fn(usize) -> Option<u32>) {
-        self.all().for_each(|limited| check(limited, &pid));
+        self.check(pid);
         self.all().for_each(|limited| limited.end(now.as_nanos()));
         self.is_over = true;
     }
@@ -193,8 +205,9 @@ impl Limits {
         let at_ns = now_ns.saturating_sub(self.origin_ns);
         let due = self.looks.due(now_ns, self.count());
         let mut reached = Vec::new();
-        for limited in self.all().skip(due.start).take(due.len()) {
-            check(limited, &pid);
+        for position in due {
+            self.check_one(position, &pid);
+            let Some(limited) = self.all().nth(position) else { break };
             reached.extend(limited.look());
             limited.write_down(at_ns);
         }
@@ -253,16 +266,6 @@ impl Limits {
             bounds.extend(limited.bounds);
         }
         (accounts, bounds)
-    }
-}
-
-/// Looks whether groups limit what they are to limit, and those whom they are to limit. A reservation
-/// has no processes but those of its nodes.
-fn check(limited: &mut Limited, pid: impl Fn(usize) -> Option<u32>) {
-    let Some(node) = limited.owner.node() else { return limited.check(&[]) };
-    let init = pid(node).filter(|_| limited.groups.is_some());
-    if let Some(init) = init.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) {
-        limited.check(&Tree::below(init));
     }
 }
 

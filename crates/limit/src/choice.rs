@@ -13,6 +13,7 @@ use crate::disks::Disks;
 use crate::group::{Bounds, DiskBounds, Group};
 use crate::hierarchy::Hierarchy;
 use crate::mechanism::Mechanism;
+use crate::membership::Membership;
 use crate::owner::Owner;
 use crate::place::{Place, Resource, give, has_word};
 use crate::way::{self, Emptied};
@@ -24,6 +25,8 @@ pub struct Choice {
     place: Place,
     /// Where processes come from that enter them.
     outside: Place,
+    /// Where processes are in the group that another process has made for all.
+    around: Membership,
     owner: Option<Owner>,
     refusals: Vec<(Resource, String)>,
     disks: Disks,
@@ -94,6 +97,7 @@ impl Choice {
         Choice {
             place: Place::default(),
             outside: Place::default(),
+            around: Membership::default(),
             owner: None,
             refusals: Vec::new(),
             disks: Disks::default(),
@@ -112,6 +116,8 @@ impl Choice {
         let place = Place::of_address(address)?;
         let owner = choice.owner.as_ref().ok_or_else(denied)?;
         place.folders().for_each(|folder| owner.sweep(folder));
+        let (own, limited) = (place.own_folders(&choice.outside), place.limited(&choice.outside));
+        choice.around = Membership::of(&place, &own, &limited);
         choice.place = place;
         Ok(choice)
     }
@@ -165,10 +171,11 @@ impl Choice {
         let name = self.owner.as_ref().map(|owner| owner.group(self.made)).ok_or_else(denied)?;
         self.made += 1;
         let place = within.map_or(&self.place, Group::place);
+        let around = within.map_or(&self.around, Group::membership);
         if within.is_some() || self.place != self.outside {
             place.divide()?;
         }
-        Group::make(place, &self.outside, &name, bounds, &self.disks)
+        Group::make(place, (&self.outside, around), &name, bounds, &self.disks)
     }
 
     /// The group that another process has made for these resources, by its [`Group::address`].
@@ -190,7 +197,8 @@ impl Choice {
         self.made += 1;
         within.place().divide()?;
         let place = within.place().only(Resource::Processor, &self.outside);
-        Group::make(&place, &self.outside, &name, &Bounds::default(), &self.disks)
+        let around = within.membership();
+        Group::make(&place, (&self.outside, around), &name, &Bounds::default(), &self.disks)
     }
 
     /// Where processes come from that enter groups.
@@ -317,7 +325,8 @@ impl Choice {
                 Bounds { disk: Some(disk), ..Bounds::default() }
             }
         };
-        let mut group = Group::make(place, place, &name, &bounds, &self.disks)?;
+        let mut group =
+            Group::make(place, (place, &Membership::default()), &name, &bounds, &self.disks)?;
         if resource == Resource::Disk {
             let disk = Some(DiskBounds { rate: None, weight: Some(1) });
             let weighed = group.set(&Bounds { disk, ..Bounds::default() });

@@ -6,6 +6,7 @@ mod disk;
 mod memory;
 mod processes;
 mod processor;
+mod time;
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -22,6 +23,7 @@ use disk::DiskFiles;
 use memory::MemoryFiles;
 use processes::ProcessFiles;
 use processor::ProcessorFiles;
+use time::TimeFile;
 
 pub use disk::{DiskBounds, DiskReading, DiskUse, Done};
 pub use memory::MemoryReading;
@@ -50,6 +52,7 @@ pub struct Group {
     processes: Option<ProcessFiles>,
     disk: Option<DiskFiles>,
     entrances: Vec<File>,
+    time: Option<TimeFile>,
     membership: Membership,
     /// Last: its files are closed before.
     folders: Folders,
@@ -73,10 +76,10 @@ impl Bounds {
 
 impl Group {
     /// Makes a group at a place that limits what can be limited there. `outside` is where processes
-    /// come from that enter it.
+    /// come from that enter it, and `around` the membership of the group that it is in.
     pub(crate) fn make(
         place: &Place,
-        outside: &Place,
+        (outside, around): (&Place, &Membership),
         name: &str,
         bounds: &Bounds,
         disks: &Disks,
@@ -84,8 +87,14 @@ impl Group {
         let resources = bounds.resources();
         let (place, folders) = place.make(name, &resources)?;
         let mut group = Group::open(place, outside, (&resources, disks), folders)?;
+        group.membership.add(around);
         group.set(bounds)?;
         Ok(group)
+    }
+
+    /// Where its processes are.
+    pub(crate) fn membership(&self) -> &Membership {
+        &self.membership
     }
 
     /// The group at a place that another process has made for these resources.
@@ -112,6 +121,7 @@ impl Group {
             processes: has(Resource::Processes).and_then(|()| ProcessFiles::open(&place)),
             disk: has(Resource::Disk).and_then(|()| DiskFiles::open(&place, disks)),
             entrances: place.entrances(outside)?,
+            time: TimeFile::open(&place, outside),
             place,
             folders,
         })
@@ -133,6 +143,18 @@ impl Group {
     /// Those of some processes that are not in it, which they once were.
     pub fn outsiders(&mut self, processes: &[Pid]) -> Vec<Outsider> {
         self.membership.outsiders(processes)
+    }
+
+    /// What it limits, and what groups do that it is in.
+    #[must_use]
+    pub fn limited_around(&self) -> Vec<Resource> {
+        self.membership.resources()
+    }
+
+    /// What does not limit a process that is not in it, or in a group around it, any more.
+    #[must_use]
+    pub fn left_by(&self, process: Pid) -> Vec<Resource> {
+        self.membership.left_by(process)
     }
 
     /// Puts those of some processes into it again that have left it, as [`Group::put_back`].
@@ -239,6 +261,12 @@ impl Group {
         self.processor.as_mut().map(ProcessorFiles::read)
     }
 
+    /// Nanoseconds of processor time of all that was in it so far, whatever it limits. `None`: the
+    /// kernel does not count that, or it cannot be read.
+    pub fn time_ns(&mut self) -> Option<u64> {
+        self.time.as_mut().and_then(|file| file.read().ok())
+    }
+
     /// What it has of memory; `None` if it does not limit it.
     ///
     /// # Errors
@@ -286,6 +314,11 @@ fn changed(file: &str, found: &str, asked: &str, again: io::Result<()>) -> Strin
         Err(error) => format!("it cannot be set again: {error}"),
     };
     format!("{file} of its control group was changed to `{found}` from `{asked}`, and {again}")
+}
+
+/// A limit that may not be there any more.
+fn unreadable(file: &str, error: &io::Error) -> String {
+    format!("{file} of its control group cannot be read back: {error}")
 }
 
 /// A file of one number.

@@ -34,7 +34,7 @@ pub(crate) struct Membership {
 }
 
 /// The place in one hierarchy.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Home {
     /// The controllers of a hierarchy of version 1; none: version 2.
     controllers: String,
@@ -69,6 +69,23 @@ impl Membership {
             (!resources.is_empty()).then_some(Home { controllers, path, resources })
         };
         Membership { homes: folders.iter().filter_map(home).collect(), put_off: Vec::new() }
+    }
+
+    /// What is in a group is in that around it, too.
+    pub(crate) fn add(&mut self, around: &Membership) {
+        let more = around.homes.iter().filter(|home| !self.homes.contains(home)).cloned();
+        let more: Vec<Home> = more.collect();
+        self.homes.extend(more);
+    }
+
+    /// What is limited where processes are.
+    pub(crate) fn resources(&self) -> Vec<Resource> {
+        once_each(self.homes.iter().flat_map(|home| &home.resources))
+    }
+
+    /// What does not limit a process any more.
+    pub(crate) fn left_by(&self, process: Pid) -> Vec<Resource> {
+        self.left(&PathBuf::from(format!("/proc/{}", process.as_raw_nonzero())))
     }
 
     /// Those of some processes that have left, of those that run. Our own program is not looked at:
@@ -123,16 +140,10 @@ impl Membership {
         } else {
             vec![folder.to_owned()]
         };
-        let mut all: Vec<Resource> = Vec::new();
-        for place in places {
-            let text = fs::read_to_string(place.join("cgroup")).unwrap_or_default();
-            for resource in self.missing(&text) {
-                if !all.contains(&resource) {
-                    all.push(resource);
-                }
-            }
-        }
-        all
+        let texts = places.iter().map(|place| fs::read_to_string(place.join("cgroup")));
+        let left: Vec<Resource> =
+            texts.flat_map(|text| self.missing(&text.unwrap_or_default())).collect();
+        once_each(left.iter())
     }
 
     /// What the groups of a text do not limit.
@@ -142,8 +153,18 @@ impl Membership {
             own.is_none_or(|(_, path)| Path::new(path).starts_with(&home.path))
         };
         let left = self.homes.iter().filter(|home| !is_at_home(home));
-        left.flat_map(|home| home.resources.iter().copied()).collect()
+        once_each(left.flat_map(|home| &home.resources))
     }
+}
+
+fn once_each<'a>(resources: impl Iterator<Item = &'a Resource>) -> Vec<Resource> {
+    let mut all: Vec<Resource> = Vec::new();
+    for resource in resources {
+        if !all.contains(resource) {
+            all.push(*resource);
+        }
+    }
+    all
 }
 
 /// Whether groups with these controllers limit a resource, or account for it.
@@ -154,7 +175,7 @@ fn is_of(resource: Resource, controllers: &str) -> bool {
 }
 
 /// By what a program is known again.
-fn program(link: &Path) -> Option<(u64, u64)> {
+pub(crate) fn program(link: &Path) -> Option<(u64, u64)> {
     fs::metadata(link).ok().map(|file| (file.dev(), file.ino()))
 }
 
@@ -185,6 +206,21 @@ mod tests {
     fn a_process_in_its_group_or_in_one_below_is_no_outsider() {
         let inside = "9:pids:/\n4:cpu:/box/g\n3:cpuacct:/box/g/own\n2:memory:/outer/box/g\n0::/\n";
         assert_eq!(membership().missing(inside), []);
+    }
+
+    #[test]
+    fn what_a_group_around_limits_is_left_with_it_and_not_before() {
+        let mut inner = Membership::default();
+        inner.add(&membership());
+        inner.homes.push(Home {
+            controllers: "pids".to_owned(),
+            path: "/box/g/inner".into(),
+            resources: vec![Resource::Processes],
+        });
+        let around = "4:cpu:/box/g\n3:cpuacct:/box/g\n2:memory:/outer/box/g\n";
+        let sibling = format!("9:pids:/box/g/other\n{around}");
+        assert_eq!(inner.missing(&sibling), [Resource::Processes]);
+        assert_eq!(inner.missing("9:pids:/\n4:cpu:/\n2:memory:/outer\n").len(), 3);
     }
 
     #[test]

@@ -53,20 +53,23 @@ impl Owner {
             let owner = name.to_str().and_then(Owner::of_group);
             let is_left = |other: Owner| other.namespace == self.namespace && !other.lives();
             if owner.is_some_and(is_left) {
-                remove_tree(&entry.path());
+                self.remove_tree(&entry.path());
             }
         }
     }
-}
 
-/// Removes a group of ours, those inside of it first. Another run may have been faster.
-fn remove_tree(folder: &Path) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            remove_tree(&entry.path());
+    /// Removes a group of ours, those inside of it first, but for those of processes that live: several
+    /// commands share one. Another run may have been faster.
+    fn remove_tree(&self, folder: &Path) {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let owner = entry.file_name().to_str().and_then(Owner::of_group);
+            let lives = owner.is_some_and(|it| it.namespace != self.namespace || it.lives());
+            if !lives && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                self.remove_tree(&entry.path());
+            }
         }
+        let _ = fs::remove_dir(folder);
     }
-    let _ = fs::remove_dir(folder);
 }
 
 /// When a process began that has not ended: the 22nd field of proc_pid_stat(5), behind a name that
@@ -108,8 +111,11 @@ mod tests {
             fs::create_dir(folder.path().join(name)).unwrap();
         }
         fs::create_dir(folder.path().join(&names[3]).join(gone.group(4))).unwrap();
+        let shared = folder.path().join(gone.group(5)).join(own.group(6));
+        fs::create_dir_all(&shared).unwrap();
         own.sweep(folder.path());
         let left: Vec<bool> = names.iter().map(|name| folder.path().join(name).exists()).collect();
         assert_eq!(left, [true, true, true, false]);
+        assert!(shared.exists(), "a command lives that shares it");
     }
 }

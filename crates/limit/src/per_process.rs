@@ -7,10 +7,43 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::path::Path;
 
 use windtunnel_sys::capability;
 use windtunnel_sys::limits::{self, Limit, Own};
 use windtunnel_sys::process::Pid;
+
+use crate::membership;
+
+/// Lowers the limits again that processes have raised which were started with them, and says so of each,
+/// in a sentence. Only those with the rights of the machine's root can.
+#[must_use]
+pub fn lower_again(processes: &[Pid], what: Own, most: u64) -> Vec<String> {
+    if !capability::effective().is_ok_and(|has| has.sys_resource) {
+        return Vec::new();
+    }
+    let own = membership::program(Path::new("/proc/self/exe"));
+    // What is about to become another program gets its limits before it does.
+    let is_other = |pid: &&Pid| {
+        let link = format!("/proc/{}/exe", pid.as_raw_nonzero());
+        membership::program(Path::new(&link)).is_some_and(|program| Some(program) != own)
+    };
+    let raised = |pid: &Pid| {
+        let now = limits::limit_of(*pid, what).ok()?;
+        let is_raised = now.soft.is_none_or(|soft| soft > most);
+        is_raised.then_some((*pid, now.soft))
+    };
+    let lower = |(pid, soft): (Pid, Option<u64>)| {
+        let wanted = Limit { soft: Some(most), hard: Some(most) };
+        let number = pid.as_raw_nonzero();
+        let had = soft.map_or_else(|| "any number".to_owned(), |soft| soft.to_string());
+        match limits::set_limit_of(pid, what, wanted) {
+            Ok(()) => format!("process {number} had raised its own limit to {had}"),
+            Err(error) => format!("process {number} has raised its own limit to {had}: {error}"),
+        }
+    };
+    processes.iter().filter(is_other).filter_map(raised).map(lower).collect()
+}
 
 /// The limits of the processes of a tree.
 #[derive(Debug)]

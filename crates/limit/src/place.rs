@@ -111,13 +111,22 @@ impl Place {
                 *folder = made.make(folder, name)?;
             }
         }
-        if resources.contains(&Resource::Processor)
-            && self.first_folder(Resource::Processor).is_some()
-            && let Some(account) = &mut inside.account
-        {
+        let first = self.first_folder(Resource::Processor);
+        // Where accounts have a hierarchy of their own, one divides nothing: each group has one.
+        let is_apart = self.account.as_deref() != first;
+        let has_account = is_apart || resources.contains(&Resource::Processor);
+        if let Some(account) = inside.account.as_mut().filter(|_| has_account && first.is_some()) {
             *account = made.make(account, name)?;
         }
         Ok((inside, made))
+    }
+
+    /// What a group at this place, of which nothing else is known, may limit: that for which it has
+    /// folders that `outside` does not have.
+    pub(crate) fn limited(&self, outside: &Place) -> Vec<Resource> {
+        let given = self.given.iter().filter(|_| self.unified != outside.unified);
+        let first = self.first.iter().filter(|it| !outside.first.contains(it));
+        given.chain(first.map(|(resource, _)| resource)).copied().collect()
     }
 
     /// The folders of a group at this place, where `outside` has others. Dropping them removes them.
@@ -272,11 +281,12 @@ mod tests {
             inside.first_folder(Resource::Processor),
             place.first_folder(Resource::Processor)
         );
-        assert!(is_empty(&root.path().join("cpu")) && is_empty(&root.path().join("cpuacct")));
+        assert!(is_empty(&root.path().join("cpu")));
+        assert_eq!(inside.account, Some(root.path().join("cpuacct/a")), "it divides nothing");
         let (within, inner) = inside.make("b", &Resource::ALL).unwrap();
         assert_eq!(within.first_folder(Resource::Memory), Some(&*root.path().join("memory/a/b")));
         assert_eq!(within.first_folder(Resource::Processes), Some(&*root.path().join("pids/b")));
-        assert_eq!(within.account, Some(root.path().join("cpuacct/b")));
+        assert_eq!(within.account, Some(root.path().join("cpuacct/a/b")));
         drop(inner);
         drop(made);
         for name in ["cpu", "memory", "pids", "cpuacct"] {

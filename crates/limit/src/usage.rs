@@ -9,6 +9,7 @@
 //! No time counts twice: accounts are read before the clocks of processes that live, and a process
 //! that ends in between counts from the next reading on.
 
+mod below;
 mod ended;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use windtunnel_sys::process::Pid;
 use windtunnel_sys::{clock, limits};
 
 use crate::scope::Scope;
+pub use below::{below, of_children};
 use ended::Ended;
 
 /// Reads the processor time of processes of which the calling one inherits the orphans.
@@ -35,6 +37,8 @@ pub struct Usage {
     before_ns: u64,
     tick_ns: u64,
     readings: u32,
+    /// In which of them accounts are read.
+    accounts_every: u32,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -65,11 +69,20 @@ impl Usage {
             before_ns: 0,
             tick_ns,
             readings: 0,
+            accounts_every: ACCOUNTS_EVERY,
         };
         if is_of_other {
+            // With the accounts of children that had ended before.
+            usage.readings = ACCOUNTS_EVERY - 1;
             usage.before_ns = usage.read();
         }
         usage
+    }
+
+    /// The same, for a few readings: each has what ended between two of them without having been seen.
+    #[must_use]
+    pub fn exactly_of(scope: Scope) -> Self {
+        Usage { accounts_every: 1, ..Usage::of(scope) }
     }
 
     /// Nanoseconds of processor time until now, without that of the calling process itself.
@@ -77,7 +90,7 @@ impl Usage {
         let mut children_ns = clock::ended_children_cpu_ns();
         let ended_ns = self.look();
         let ends = ended_ns.is_some() || self.ended_late_ns.is_some();
-        if ends || self.readings.is_multiple_of(ACCOUNTS_EVERY) {
+        if ends || self.readings.is_multiple_of(self.accounts_every) {
             self.read_accounts();
             children_ns = clock::ended_children_cpu_ns();
             let last_seen_ns = self.ended_late_ns.unwrap_or(0) + ended_ns.unwrap_or(0);
@@ -125,7 +138,8 @@ impl Usage {
     }
 
     /// By how much accounts may be behind: each is cut to ticks, for user and system time.
-    fn rounding_ns(&self) -> u64 {
+    #[must_use]
+    pub fn rounding_ns(&self) -> u64 {
         let parents = self.seen.values().filter(|seen| seen.children_ns > 0).count() as u64;
         (parents + 1).saturating_mul(2 * self.tick_ns)
     }

@@ -131,6 +131,60 @@ def pids_left(_chance):
         return report, Truth(had > 7, f"{had} processes of 5")
 
 
+# A child does something for so long outside its group, and has ended before anything looks at processes again.
+BRIEFLY = """
+import subprocess, sys, time
+time.sleep(float(sys.argv[1]))
+subprocess.run([sys.executable, "-c", sys.argv[2], *sys.argv[3:]])
+time.sleep(1.2)
+"""
+
+
+def briefly(chance, keys, code, *words):
+    return Trial(scenario(keys, BRIEFLY, chance.choice([0, 0.3, 1.1]), code, *words))
+
+
+def cpu_left_briefly(chance):
+    """A child leaves, computes for a quarter of a second, and ends."""
+    with briefly(chance, "cpu: 20%", COMPUTE % LEAVE, 0.25) as trial:
+        return share(trial, 0.2, trial.finish())
+
+
+def memory_left_briefly(chance):
+    """A child leaves, takes three times the memory, and ends."""
+    code = MEMORY.replace("sleep(1.5)", "sleep(0.05)") % (LEAVE, 150)
+    with briefly(chance, "memory: 50MB", code) as trial:
+        report = trial.finish()
+        try:
+            had = int(trial.output("a").split()[-1])
+        except (OSError, IndexError, ValueError):
+            return report, Truth(None, "the program was ended")
+        return report, Truth(had > 75e6, f"{had / 1e6:.0f} MB of 50")
+
+
+def pids_left_briefly(chance):
+    """A child leaves, makes 200 processes, and all end."""
+    with briefly(chance, "pids: 5", PROCESSES.replace("sleep(1.5)", "sleep(0.2)") % LEAVE) as trial:
+        report = trial.finish()
+        try:
+            had = int(trial.output("a").split()[-1])
+        except (OSError, IndexError, ValueError):
+            return report, Truth(None, "the program was ended")
+        return report, Truth(had > 7, f"{had} processes of 5")
+
+
+def held_briefly(chance):
+    """Nothing leaves: hundreds of processes that end at once, some of which are not waited for."""
+    code = "import os, subprocess, time\n" \
+        "until = time.monotonic() + 3\n" \
+        "while time.monotonic() < until:\n" \
+        "    subprocess.run(['sh', '-c', '/bin/true; /bin/true & :'])\n"
+    keys = chance.choice(["memory: 300MB", "pids: 60", "cpu: 30%", "cpu: 50%\nmemory: 300MB\npids: 60"])
+    with Trial(scenario(keys, code)) as trial:
+        report = trial.finish()
+        return report, Truth(False, f"nothing left its group ({keys!r})")
+
+
 SENDS = """
 import os, socket, subprocess, sys, threading, time
 code = '''
@@ -195,5 +249,5 @@ def sent_with_no_library(_chance):
     return sent("{**os.environ, 'LD_PRELOAD': ''}")
 
 
-KINDS = [cpu_held, cpu_left, cpu_left_by_a_child, memory_held, memory_left, pids_left, sent_plainly,
-         sent_without_environment, sent_with_another_library, sent_with_no_library]
+KINDS = [cpu_held, cpu_left, cpu_left_by_a_child, memory_held, memory_left, pids_left, cpu_left_briefly,
+         memory_left_briefly, pids_left_briefly, held_briefly, sent_plainly, sent_without_environment, sent_with_another_library, sent_with_no_library]

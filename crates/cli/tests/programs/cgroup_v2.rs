@@ -193,3 +193,50 @@ cp -r /tmp/own/out /tmp/own/alone /tmp/own/limit.json .
     assert_a_quarter(&numbers(&lab, "burned"));
     assert_eq!(number(&lab, "left"), 0.0, "no group is left");
 }
+
+#[test]
+fn what_left_a_group_of_version_two_and_ended_between_two_looks_is_said_of_whatever_it_limits() {
+    let script = "
+cat > net.yaml <<'END'
+ipv6: false
+allow-unreachable: true
+nodes:
+  a: {memory: 200MB, run: [sh, -c, 'python3 escape.py leave; sleep 1']}
+  b: {pids: 20, run: [sh, -c, 'python3 escape.py leave; sleep 1']}
+  c: {memory: 200MB, pids: 20, run: sleep 1.2}
+links: [{between: [a, b]}, {between: [b, c]}]
+END
+./windtunnel run net.yaml --out out --max-lateness 10s > said 2>&1
+./windtunnel limit --pids 20 --out alone.json -- python3 escape.py leave > escaped || exit 1
+./windtunnel limit --group g --memory 200MB --out first.json -- sleep 8 &
+until ./windtunnel limit list | grep -q '^g '; do sleep 0.1; done
+./windtunnel limit --group g --out second.json -- python3 escape.py leave || exit 1
+./windtunnel limit set g --memory 300MB || exit 1
+wait $!
+ls /sys/fs/cgroup | grep -c windtunnel > left
+true
+";
+    let brief = super::limit::resources::ESCAPE.replace("1.5", "0.2");
+    let Some(lab) = guest::run(script, ("escape.py", brief.as_str()), &[]) else { return };
+    assert_eq!(std::fs::read_to_string(lab.path().join("escaped")).unwrap(), "escaped\n");
+    let report = json(&lab, "out/run.json");
+    let failure = |node: &str| {
+        let bounds = report["bounds"].as_array().unwrap();
+        bounds.iter().find(|bound| bound["node"] == node).unwrap()["failure"].clone()
+    };
+    // By its time, or where a look met it.
+    let is_told = |why: &Value| {
+        ["outside its control group", "had left its control group"]
+            .iter()
+            .any(|words| why.to_string().contains(words))
+    };
+    for why in [failure("a"), failure("b"), json(&lab, "alone.json")["pids"]["failure"].clone()] {
+        assert!(is_told(&why), "{why}");
+    }
+    assert_eq!(failure("c"), Value::Null, "it has left nothing");
+    let why = json(&lab, "second.json")["memory"]["failure"].clone();
+    assert!(is_told(&why), "{why}");
+    let first = json(&lab, "first.json")["memory"].clone();
+    assert_eq!((&first["failure"], &first["asked"]), (&Value::Null, &300_000_000.into()));
+    assert_eq!(number(&lab, "left"), 0.0, "no group is left");
+}

@@ -15,6 +15,8 @@ mod jobs;
 mod loops;
 #[path = "limit/notified.rs"]
 mod notified;
+#[path = "limit/outside.rs"]
+mod outside;
 #[path = "limit/paths.rs"]
 mod paths;
 #[path = "limit/resources.rs"]

@@ -142,6 +142,79 @@ fn a_program_that_leaves_the_group_of_its_node_makes_the_run_not_faithful() {
 }
 
 #[test]
+fn what_left_the_group_of_its_node_and_ended_between_two_looks_makes_the_run_not_faithful() {
+    if is_missing(&["python3"]) {
+        return;
+    }
+    let lab = lab(users()[0]);
+    lab.write("escape.py", super::limit::resources::ESCAPE.replace("1.5", "0.15"));
+    let reserved = "reserve: {site: {of: [a], cpu: 80%, memory: 1GB}}\n";
+    for (limits, around, what) in [
+        ("cpu: 80%, ", "", "the processor limit of node a was not held: "),
+        ("memory: 200MB, ", "", "the limit `memory` of node a was not held: "),
+        ("pids: 20, ", "", "the limit `pids` of node a was not held: "),
+        ("", reserved, "the processor limit of reservation site was not held: "),
+    ] {
+        // It ends long before the next look; and in the last second, before the run does.
+        for words in ["sleep 0.2; python3 escape.py leave; sleep 1.5", "python3 escape.py leave"] {
+            let outcome = lab.run(&format!(
+                "nodes: {{a: {{{limits}run: [sh, -c, '{words}']}}, b: {{}}}}\n\
+                 {around}links: [{{between: [a, b]}}]\n"
+            ));
+            if outcome.output("a") != "escaped\n" {
+                // No group, or none that can be written to from a node; or none can be reserved.
+                continue;
+            }
+            let verdict = outcome.report()["verdict"]["unfaithful"].to_string();
+            let said = verdict.contains(what) && verdict.contains("outside its control group");
+            assert!(said || verdict.contains("had left its control group"), "{verdict}");
+        }
+    }
+}
+
+#[test]
+fn a_program_without_limits_that_leaves_its_reservation_makes_the_run_not_faithful() {
+    if is_missing(&["python3"]) {
+        return;
+    }
+    let lab = lab(users()[0]);
+    lab.write("escape.py", super::limit::resources::ESCAPE);
+    let outcome = lab.run(
+        "nodes: {a: {run: python3 escape.py leave}, b: {}}\n\
+         reserve: {site: {of: [a], cpu: 30%}}\nlinks: [{between: [a, b]}]\n",
+    );
+    if outcome.code == 4 || outcome.output("a") != "escaped\n" {
+        return;
+    }
+    let verdict = outcome.report()["verdict"]["unfaithful"].to_string();
+    assert!(
+        verdict.contains("the processor limit of reservation site was not held: "),
+        "{verdict}"
+    );
+    assert!(verdict.contains("had left its control group"), "{verdict}");
+}
+
+#[test]
+fn programs_that_end_at_once_and_that_are_not_waited_for_are_in_their_group() {
+    if is_missing(&["sh", "timeout"]) {
+        return;
+    }
+    let lab = lab(users()[0]);
+    let busy = "while :; do /bin/true; /bin/true & done";
+    for limits in ["memory: 300MB", "pids: 60", "cpu: 30%, memory: 300MB, pids: 60"] {
+        let outcome = pass(
+            &lab,
+            &format!(
+                "nodes: {{a: {{{limits}, run: [timeout, 3, sh, -c, '{busy}']}}, b: {{}}}}\n\
+                 links: [{{between: [a, b]}}]\nexpect: [{{node: a, exit: 124}}]\n"
+            ),
+        );
+        let bounds = outcome.report()["bounds"].as_array().unwrap().clone();
+        assert!(bounds.iter().all(|bound| bound["failure"].is_null()), "{bounds:?}");
+    }
+}
+
+#[test]
 fn all_threads_and_children_together_have_the_share() {
     if is_missing(&["python3"]) {
         return;

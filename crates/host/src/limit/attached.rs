@@ -112,7 +112,7 @@ fn check_kernel(pid: i32) -> Result<(), LimitError> {
 fn check_group(wanted: &Wanted, shared: &Shared) -> Result<(), LimitError> {
     let has_parts = !wanted.resources.shared().is_empty();
     match &wanted.group {
-        Some(name) if has_parts || shared.group().is_some() => {
+        Some(name) if has_parts || shared.has_group() => {
             Err(LimitError::GroupOfRunning(name.clone()))
         }
         _ => Ok(()),

@@ -206,7 +206,7 @@ mod tests {
 
     fn control(folder: &Path, moves: bool) -> Control {
         let wanted = Resources { open_files: Some(9), ..Resources::default() };
-        let holding = Holding::prepare(&wanted, false, None).unwrap();
+        let holding = Holding::prepare(&wanted, None).unwrap();
         Control::start(socket(folder, "downloads", 7), holding, moves).unwrap()
     }
 

@@ -1,36 +1,119 @@
 //! What commands of one name share of the kernel, in a file beside that of the limit.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use super::resources::Resources;
 
 /// What commands of one name share of the kernel.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Note {
     /// [`Group::address`](windtunnel_limit::Group::address).
     pub(super) address: String,
     /// What it limits.
     pub(super) resources: Resources,
+    /// What it did not hold: the command that has found out says so to the others.
+    #[serde(default)]
+    pub(super) lapses: Vec<Lapse>,
+}
+
+/// A limit that was not held.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Lapse {
+    /// As its option is named.
+    pub(super) limit: String,
+    pub(super) why: String,
+}
+
+/// Where the note of a limit is.
+#[derive(Debug, Clone)]
+pub(super) struct Shelf {
+    note: PathBuf,
 }
 
 impl Note {
-    pub(super) fn read(limit: &Path) -> Option<Note> {
-        let text = fs::read(Note::path(limit)).ok()?;
-        serde_json::from_slice(&text).ok()
+    pub(super) fn path(limit: &Path) -> PathBuf {
+        limit.with_extension("group")
+    }
+}
+
+impl Shelf {
+    /// Of the limit with this file.
+    pub(super) fn of(limit: &Path) -> Shelf {
+        Shelf { note: Note::path(limit) }
+    }
+
+    /// Whether there is a note.
+    pub(super) fn has_note(&self) -> bool {
+        self.note.exists()
+    }
+
+    pub(super) fn read(&self) -> io::Result<Note> {
+        Ok(serde_json::from_slice(&fs::read(&self.note)?)?)
     }
 
     /// Whole, whenever it is read.
-    pub(super) fn write(&self, limit: &Path) -> io::Result<()> {
-        let draft = limit.with_extension(format!("draft-{}", std::process::id()));
-        fs::write(&draft, serde_json::to_vec(self)?)?;
-        fs::rename(&draft, Note::path(limit))
+    pub(super) fn write(&self, note: &Note) -> io::Result<()> {
+        let draft = self.note.with_extension(format!("draft-{}", std::process::id()));
+        fs::write(&draft, serde_json::to_vec(note)?)?;
+        fs::rename(&draft, &self.note)
     }
 
-    pub(super) fn path(limit: &Path) -> PathBuf {
-        limit.with_extension("group")
+    /// Reads the note, has it changed and writes it, while no other process does that.
+    pub(super) fn change<T>(
+        &self,
+        change: impl FnOnce(&mut Note) -> io::Result<T>,
+    ) -> io::Result<T> {
+        // Until it is closed.
+        let folder = File::open(self.note.parent().unwrap_or(Path::new("/")))?;
+        flock(&folder, FlockOperation::LockExclusive)?;
+        let mut note = self.read()?;
+        let done = change(&mut note);
+        // The change may have written it itself.
+        if self.read().is_ok_and(|written| written != note) {
+            self.write(&note)?;
+        }
+        done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_of_several_processes_come_one_after_the_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let shelf = Shelf::of(&folder.path().join("downloads"));
+        assert!(!shelf.has_note() && shelf.change(|_| Ok(())).is_err());
+        let (address, resources) = ("cpu=/".to_owned(), Resources::default());
+        shelf.write(&Note { address, resources, lapses: Vec::new() }).unwrap();
+        let change = |number: u32| {
+            let lapse = Lapse { limit: "cpu".to_owned(), why: number.to_string() };
+            let add = |note: &mut Note| {
+                note.lapses.push(lapse);
+                Ok(())
+            };
+            shelf.change(add).unwrap();
+        };
+        std::thread::scope(|scope| {
+            for number in 0..20 {
+                let change = &change;
+                scope.spawn(move || change(number));
+            }
+        });
+        assert_eq!(shelf.read().unwrap().lapses.len(), 20);
+        let refused = shelf.change(|note| {
+            note.lapses.clear();
+            shelf.write(note)?;
+            note.lapses.extend([Lapse { limit: "cpu".to_owned(), why: "back".to_owned() }]);
+            Err::<(), _>(io::ErrorKind::Other.into())
+        });
+        assert!(refused.is_err());
+        assert_eq!(shelf.read().unwrap().lapses.len(), 1, "as the change has left it");
     }
 }

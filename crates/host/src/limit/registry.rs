@@ -14,7 +14,7 @@ use windtunnel_sys::{clock, process};
 
 use super::control::{self, Control, Request};
 use super::holding::Holding;
-use super::note::Note;
+use super::note::{Note, Shelf};
 use super::resources::{Resources, Second, Used};
 use super::{LimitError, Status, Wanted, name_of, system};
 use crate::outside::own_folder;
@@ -27,8 +27,6 @@ pub struct Shared {
     /// Locked.
     file: File,
     region: Limited,
-    /// The control group that commands of this name are in already.
-    note: Option<Note>,
 }
 
 impl Shared {
@@ -55,13 +53,20 @@ impl Shared {
         } else {
             change(&region, wanted.rates);
         }
-        let note = if is_new { forget(&path) } else { Note::read(&path) };
-        Ok(Shared { id, path, file, region, note })
+        if is_new {
+            forget(&path);
+        }
+        Ok(Shared { id, path, file, region })
     }
 
-    /// The control group of other commands of this name, with what it limits.
-    pub(super) fn group(&self) -> Option<(&str, Resources)> {
-        self.note.as_ref().map(|note| (note.address.as_str(), note.resources))
+    /// Where commands of this name say what they share of the kernel; `None`: it has no name.
+    pub(super) fn shelf(&self) -> Option<Shelf> {
+        self.id.parse::<u32>().is_err().then(|| Shelf::of(&self.path))
+    }
+
+    /// Whether commands of this name are in a control group.
+    pub(super) fn has_group(&self) -> bool {
+        self.shelf().is_some_and(|shelf| shelf.has_note())
     }
 
     /// Says to other commands what is shared, and to those that run what is new of it.
@@ -70,16 +75,16 @@ impl Shared {
         holding: &Holding,
         newer: &Resources,
     ) -> Result<(), LimitError> {
-        let is_named = self.id.parse::<u32>().is_err();
-        if let Some(address) = holding.address().filter(|_| is_named) {
-            let resources = Resources { open_files: None, ..*holding.asked() };
-            let note = Note { address, resources };
-            note.write(&self.path).map_err(system("share a control group"))?;
-            if self.note.is_some() {
+        if let Some((address, shelf)) = holding.address().zip(self.shelf()) {
+            if shelf.has_note() {
                 let resources = Resources { open_files: None, ..*newer };
                 let request = Request { resources, rates: false };
                 // A process that does not answer goes on with the same group.
                 let _ = control::ask(self.folder(), &self.id, &request);
+            } else {
+                let resources = Resources { open_files: None, ..*holding.asked() };
+                let note = Note { address, resources, lapses: Vec::new() };
+                shelf.write(&note).map_err(system("share a control group"))?;
             }
         }
         self.admit_others().map_err(system("share the file of a limit"))
@@ -132,13 +137,12 @@ impl Drop for Shared {
 
 /// Removes what goes with a limit that is no more: its note, and sockets of processes that were
 /// killed.
-fn forget(limit: &Path) -> Option<Note> {
+fn forget(limit: &Path) {
     // Most have none.
     let _ = fs::remove_file(Note::path(limit));
     if let (Some(folder), Some(id)) = (limit.parent(), limit.file_name()) {
         control::remove_all(folder, &id.to_string_lossy());
     }
-    None
 }
 
 /// Changes a limit that there is, and says what it is now. Waits begin anew at the new rates.
@@ -152,11 +156,6 @@ pub fn set(id: &str, rates: [Option<u64>; 2], resources: &Resources) -> Result<S
     let used = control::ask(&folder, id, &request);
     let used = used.map_err(|why| LimitError::Refused { id: id.to_owned(), why })?;
     change(&region, rates);
-    let path = folder.join(id);
-    if let Some(mut note) = Note::read(&path) {
-        note.resources.replace(resources);
-        note.write(&path).map_err(system("share a control group"))?;
-    }
     Ok(Status::of(id.to_owned(), &region, used.unwrap_or_default()))
 }
 

@@ -103,6 +103,8 @@ pub(crate) struct Ended {
     pub(crate) captures: Incomplete,
     /// What nodes have made that delays, drops or changes packets beside the emulation.
     pub(crate) interference: Vec<String>,
+    /// What limits did not hold that are not those of the file.
+    pub(crate) lapses: Vec<String>,
     /// Clients learn that the run is over when these close: not before its results are written.
     pub(crate) connections: Connections,
     /// Signals end the process again when this is dropped: not before its results are written.
@@ -209,6 +211,7 @@ impl Live {
         let load = self.load.when_late(&tally, journal.origin());
         let captures = self.captures.finish(&mut self.connections);
         drop(nodes);
+        let lapses = self.limits.take_notes();
         let (limits, bounds) = self.limits.into_accounts();
         let carried = self.programs.launcher.into_output().finish();
         journal.end();
@@ -229,6 +232,7 @@ impl Live {
             bounds,
             services: self.services.finish(),
             interference: self.interference.notes,
+            lapses,
             connections: self.connections,
             signals: self.inputs.signals,
             membership: self.membership,

@@ -14,6 +14,7 @@ use windtunnel_model::plan::Node;
 use windtunnel_sys::process::Pid;
 
 use super::disks;
+use super::outside::Outside;
 
 /// The groups of a node, the innermost first: they are removed in this order.
 #[derive(Debug, Default)]
@@ -28,6 +29,7 @@ pub(super) struct NodeGroups {
     outer: Option<Group>,
     /// What limits processor time.
     pub(super) version: Option<Mechanism>,
+    outside: Option<Outside>,
 }
 
 impl NodeGroups {
@@ -56,9 +58,8 @@ impl NodeGroups {
             programs.enumerate().filter(|(_, bounds)| !bounds.is_none()).collect();
         let version = choice.group_of(Resource::Processor);
         let mut groups = NodeGroups { version, ..NodeGroups::default() };
-        if !outer.is_none() || within.is_some() {
-            groups.outer = Some(choice.group(within, &outer)?);
-        }
+        // Whatever is limited, what ran outside shows by the time of this one.
+        groups.outer = Some(choice.group(within, &outer)?);
         if inner.is_none() && programs.is_empty() && within.is_none() {
             return Ok(groups);
         }
@@ -96,8 +97,16 @@ impl NodeGroups {
 
     /// Puts the init of the node where it belongs, before it starts programs.
     pub(super) fn attach(&mut self, init: u32) -> io::Result<()> {
+        let pid = i32::try_from(init).ok().and_then(Pid::from_raw);
+        self.outside = pid.zip(self.outer.as_mut()).and_then(|(pid, it)| Outside::begin(pid, it));
         let around = self.init.as_mut().or(self.outer.as_mut());
         around.map_or(Ok(()), |group| group.attach(init))
+    }
+
+    /// What is new of processor time that was used outside.
+    pub(super) fn used_outside(&mut self, init: Pid, processes: &[Pid]) -> Option<String> {
+        let (outside, outer) = (self.outside.as_mut()?, self.outer.as_mut()?);
+        outside.look(init, processes, outer)
     }
 
     /// What a program enters when it starts; `None`: one without limits of its own.
@@ -118,21 +127,22 @@ impl NodeGroups {
         all.collect()
     }
 
-    /// Puts processes of programs back that have left, with what did not limit them meanwhile. One
-    /// that had limits of its own has only those of the node then.
-    pub(super) fn bring_back(&mut self, processes: &[Pid]) -> Vec<(Vec<Resource>, String)> {
-        let mut gone: Vec<Outsider> = Vec::new();
-        // Each knows of what it limits itself.
-        for group in self.inner.iter_mut().chain(&mut self.outer) {
-            for outsider in group.outsiders(processes) {
-                match gone.iter_mut().find(|other| other.pid == outsider.pid) {
-                    Some(other) => other.resources.extend(outsider.resources),
-                    None => gone.push(outsider),
-                }
-            }
-        }
+    /// Those of a node's processes that have left any of them, or a group around these.
+    pub(super) fn outsiders(&mut self, processes: &[Pid]) -> Vec<Outsider> {
+        let innermost = self.inner.as_mut().or(self.outer.as_mut());
+        innermost.map_or(Vec::new(), |group| group.outsiders(processes))
+    }
+
+    /// Puts them back, with what did not limit them meanwhile. One that had limits of its own has only
+    /// those of the node then.
+    pub(super) fn put_back(&mut self, gone: Vec<Outsider>) -> Vec<(Vec<Resource>, String)> {
         let group = self.others.as_mut().or(self.inner.as_mut()).or(self.outer.as_mut());
         group.map_or(Vec::new(), |group| group.put_back(gone))
+    }
+
+    /// What of its group does not limit a process any more.
+    pub(super) fn left_by(&self, process: Pid) -> Vec<Resource> {
+        self.outer.as_ref().map(|group| group.left_by(process)).unwrap_or_default()
     }
 
     /// The group that limits a resource of all programs, or of one.

@@ -6,7 +6,6 @@ use windtunnel_limit::{Choice, Group, Mechanism, Resource};
 use windtunnel_model::demand::Demand;
 use windtunnel_model::plan::Node;
 use windtunnel_node::ProgramUse;
-use windtunnel_sys::process::Pid;
 
 use super::account::Account;
 use super::bound::{Bound, Kind, Reached};
@@ -23,6 +22,8 @@ pub(crate) struct Limited {
     pub(super) processors: Vec<Metered>,
     /// All other limits.
     pub(crate) bounds: Vec<Bound>,
+    /// Reservations that a node is in, by position.
+    pub(super) within: Vec<usize>,
 }
 
 /// A limit of processor time, with the meter of its group where it has one.
@@ -49,7 +50,7 @@ impl Limited {
 
     pub(super) fn new(owner: Owner, demand: &Demand, groups: Option<NodeGroups>) -> Limited {
         let (processors, bounds) = (Vec::new(), Vec::new());
-        let mut limited = Limited { owner, groups, processors, bounds };
+        let mut limited = Limited { owner, groups, processors, bounds, within: Vec::new() };
         limited.add(owner, demand);
         limited
     }
@@ -201,23 +202,23 @@ impl Limited {
         self.bounds.iter_mut().filter_map(look).collect()
     }
 
-    /// Looks whether its groups limit what they were asked to, and whether all programs are in them:
-    /// `processes` are those below the node's init. What has left is put back, and what was changed is
-    /// set again; until then nothing held the limit.
-    pub(super) fn check(&mut self, processes: &[Pid]) {
-        let Some(groups) = &mut self.groups else { return };
-        let mut found = groups.correct();
-        found.extend(groups.bring_back(processes).into_iter().flat_map(|(resources, why)| {
-            resources.into_iter().map(move |resource| (None, resource, why.clone()))
-        }));
-        for (program, resource, why) in found {
-            let of_processor = self.processors.iter_mut().map(|it| &mut it.account);
-            let accounts = of_processor.filter(|_| resource == Resource::Processor);
-            let is_held = |owner: Owner| program.is_none() || owner.program() == program;
-            accounts.filter(|it| is_held(it.owner)).for_each(|it| it.fail(why.clone()));
-            let bounds = self.bounds.iter_mut().filter(|it| resource_of(it.kind) == Some(resource));
-            bounds.filter(|it| is_held(it.owner)).for_each(|it| it.fail(why.clone()));
+    /// Looks whether its groups limit what they were asked to. What was changed is set again; until then
+    /// nothing held the limit.
+    pub(super) fn correct(&mut self) {
+        let corrected = self.groups.as_mut().map(NodeGroups::correct).unwrap_or_default();
+        for (program, resource, why) in corrected {
+            self.not_held(program, resource, &why);
         }
+    }
+
+    /// Nothing held a limit of all programs, or of one, for some time.
+    pub(super) fn not_held(&mut self, program: Option<usize>, resource: Resource, why: &str) {
+        let of_processor = self.processors.iter_mut().map(|it| &mut it.account);
+        let accounts = of_processor.filter(|_| resource == Resource::Processor);
+        let is_held = |owner: Owner| program.is_none() || owner.program() == program;
+        accounts.filter(|it| is_held(it.owner)).for_each(|it| it.fail(why.to_owned()));
+        let bounds = self.bounds.iter_mut().filter(|it| resource_of(it.kind) == Some(resource));
+        bounds.filter(|it| is_held(it.owner)).for_each(|it| it.fail(why.to_owned()));
     }
 
     /// What the node's init says of the limits that it holds.

@@ -32,6 +32,13 @@ impl Owner {
         }
     }
 
+    pub(crate) fn reservation(self) -> Option<usize> {
+        match self {
+            Owner::Reservation(reservation) => Some(reservation),
+            Owner::Node(_) | Owner::Program(..) => None,
+        }
+    }
+
     /// The name of the node or reservation.
     pub(crate) fn name(self, plan: &Plan) -> &str {
         match self {

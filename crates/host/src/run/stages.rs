@@ -83,6 +83,7 @@ impl Started {
         let ended = live.close();
         notes.extend_from_slice(&ended.captures.others);
         notes.extend_from_slice(&ended.interference);
+        notes.extend_from_slice(&ended.lapses);
         Done {
             ended,
             recorded: recording.finish(),

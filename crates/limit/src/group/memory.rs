@@ -11,7 +11,7 @@ use std::path::Path;
 
 use windtunnel_sys::limits;
 
-use super::{changed, get, number, put, value};
+use super::{changed, get, number, put, unreadable, value};
 use crate::place::{Place, Resource, read_write, write_only};
 
 /// What a group has of memory.
@@ -103,7 +103,10 @@ impl MemoryFiles {
     /// Sets what another process has changed, and says what. The kernel keeps whole pages.
     pub(super) fn correct(&mut self) -> Option<String> {
         let asked = self.asked?;
-        let found = get(&mut self.max).ok()?;
+        let found = match get(&mut self.max) {
+            Ok(found) => found,
+            Err(error) => return Some(unreadable("the memory limit", &error)),
+        };
         let is_held =
             found.trim().parse::<u64>().is_ok_and(|it| it.abs_diff(asked) < limits::page_bytes());
         if is_held {

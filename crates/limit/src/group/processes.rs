@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 
-use super::{changed, get, number, put, value};
+use super::{changed, get, number, put, unreadable, value};
 use crate::place::{Place, Resource, read_write};
 
 /// How many processes and threads a group has.
@@ -57,7 +57,10 @@ impl ProcessFiles {
     /// Sets what another process has changed, and says what.
     pub(super) fn correct(&mut self) -> Option<String> {
         let asked = self.asked?;
-        let found = get(&mut self.max).ok()?;
+        let found = match get(&mut self.max) {
+            Ok(found) => found,
+            Err(error) => return Some(unreadable("pids.max", &error)),
+        };
         if found.trim() == asked.to_string() {
             return None;
         }

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use windtunnel_budget::processor::Reading;
 use windtunnel_sys::clock;
 
-use super::{changed, get, malformed, put, value};
+use super::{changed, get, malformed, put, unreadable, value};
 use crate::place::{Place, Resource, read_write, write_only};
 
 /// The limit, and what holds it.
@@ -98,21 +98,30 @@ impl ProcessorFiles {
     /// Sets what another process has changed, and says what.
     pub(super) fn correct(&mut self) -> Option<String> {
         let (quota, period) = self.asked?;
-        let (file, asked, found) = match &mut self.files {
-            Files::V2 { max, .. } => {
-                let asked = quota.map_or_else(|| "max".to_owned(), |quota| quota.to_string());
-                ("cpu.max", format!("{asked} {period}"), get(max).ok()?)
-            }
-            Files::V1 { quota: file, period: other, .. } => {
-                let asked = quota.map_or_else(|| "-1".to_owned(), |quota| quota.to_string());
-                let found = format!("{} {}", get(file).ok()?.trim(), get(other).ok()?.trim());
-                ("cpu.cfs_quota_us", format!("{asked} {period}"), found)
-            }
+        let (file, none) = match &self.files {
+            Files::V2 { .. } => ("cpu.max", "max"),
+            Files::V1 { .. } => ("cpu.cfs_quota_us", "-1"),
+        };
+        let asked = quota.map_or_else(|| none.to_owned(), |quota| quota.to_string());
+        let asked = format!("{asked} {period}");
+        let found = match self.found() {
+            Ok(found) => found,
+            Err(error) => return Some(unreadable(file, &error)),
         };
         if found.trim() == asked {
             return None;
         }
         Some(changed(file, &found, &asked, self.write((quota, period))))
+    }
+
+    /// The quota and the period that the kernel has.
+    fn found(&mut self) -> io::Result<String> {
+        match &mut self.files {
+            Files::V2 { max, .. } => get(max),
+            Files::V1 { quota, period, .. } => {
+                Ok(format!("{} {}", get(quota)?.trim(), get(period)?.trim()))
+            }
+        }
     }
 
     fn write(&mut self, (quota_us, period_us): (Option<u64>, u64)) -> io::Result<()> {

@@ -35,12 +35,12 @@ times = os.times()
 print(sum(times[:4]), time.monotonic() - began, flush=True)
 "#;
 
-fn command(lab: &Lab, options: &[&str], words: &[&str]) -> Output {
+pub(super) fn command(lab: &Lab, options: &[&str], words: &[&str]) -> Output {
     let arguments = [&["limit", "--out", "limit.json"], options, &["--"], words].concat();
     lab.windtunnel(&arguments).output().unwrap()
 }
 
-fn said(output: &Output) -> String {
+pub(super) fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -189,21 +189,6 @@ fn what_leaves_its_group_or_lifts_its_limits_is_held_again_and_named_not_limited
     lab.assert_nothing_left();
 }
 
-#[test]
-fn time_that_a_process_used_outside_its_group_before_it_was_looked_for_is_not_limited() {
-    if is_missing(&["python3"]) {
-        return;
-    }
-    let lab = Lab::new(users()[0]);
-    // It ends long before the first look.
-    let brief = ESCAPE.replace("1.5", "0.1");
-    let output = command(&lab, &["--cpu", "10%"], &["python3", "-c", &brief, "leave"]);
-    assert!(output.status.success(), "{output:?}");
-    if ended(lab.path())["cpu"]["mechanism"].as_str().unwrap().starts_with("cgroup") {
-        assert!(said(&output).contains("NOT LIMITED: cpu: "), "{}", said(&output));
-    }
-}
-
 /// A group of version 1 with a quota of 20 %, as a container has one, where that can be made.
 struct Container(std::path::PathBuf);
 
@@ -254,7 +239,7 @@ fn burner(lab: &Lab, options: &[&str]) -> Child {
     lab.windtunnel(&arguments).stdout(Stdio::null()).spawn().unwrap()
 }
 
-fn listed(lab: &Lab, id: &str) -> Option<Value> {
+pub(super) fn listed(lab: &Lab, id: &str) -> Option<Value> {
     let output = lab.windtunnel(&["limit", "list", "--json"]).output().unwrap();
     let list: Value = serde_json::from_slice(&output.stdout).unwrap();
     list["limits"].as_array().unwrap().iter().find(|limit| limit["id"] == id).cloned()

@@ -10,7 +10,8 @@ use windtunnel_limit::{Around, Guard, Mechanism, PerProcess, Refusal, Resource, 
 use windtunnel_sys::limits::{self, Own};
 use windtunnel_sys::process::Pid;
 
-use super::{Holding, bounds, in_tree};
+use super::Holding;
+use super::making::{bounds, in_tree};
 use crate::limit::resources::Resources;
 use crate::limit::{LimitError, system};
 use crate::node_limits::data_of;
