@@ -8,6 +8,7 @@ mod audit;
 mod end;
 pub(crate) mod exec;
 mod folder;
+mod lapses;
 mod leavers;
 mod life;
 mod limits;
@@ -36,6 +37,7 @@ use windtunnel_sys::{clock, interfaces, schedule};
 
 pub use audit::{Begun, Command};
 use folder::PartsFolder;
+pub use lapses::Lapses;
 use life::Life;
 pub use limits::Limits;
 pub use worker::Worker;
@@ -213,6 +215,11 @@ pub enum AgentNotice {
     },
     /// This machine can do no part of a run.
     Unfit(Unfit),
+    /// What [`Limits`] allow was not held, and why; runs that are here get it, too.
+    NotHeld {
+        /// In a sentence.
+        why: String,
+    },
     /// It is to end: its runs are ended, and their results can be fetched for so long.
     Lingers(Span),
     /// It ends.

@@ -50,7 +50,7 @@ mod stream_limit;
 mod tests;
 mod tls;
 
-pub use agent::{Agent, AgentError, AgentNotice, Begun, Command, Limits, Worker};
+pub use agent::{Agent, AgentError, AgentNotice, Begun, Command, Lapses, Limits, Worker};
 pub use client::{Client, ClientError};
 #[cfg(any(test, feature = "double"))]
 pub use double::FakeAgent;

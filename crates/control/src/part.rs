@@ -67,6 +67,11 @@ pub enum ToPart {
         /// Those that are known.
         clocks: Vec<MemberClock>,
     },
+    /// What this machine's agent allows was not held.
+    NotHeld {
+        /// In a sentence.
+        why: String,
+    },
     /// The run is to end now.
     Stop(StopWhy),
 }

@@ -12,7 +12,9 @@ use std::path::PathBuf;
 use clap::builder::FalseyValueParser;
 use windtunnel_cluster::protocol::Unfit;
 use windtunnel_cluster::protocol::run::text_of;
-use windtunnel_cluster::{ANNOUNCED, Agent, AgentError, AgentNotice, Limits, Worker, machine};
+use windtunnel_cluster::{
+    ANNOUNCED, Agent, AgentError, AgentNotice, Lapses, Limits, Worker, machine,
+};
 use windtunnel_host::AgentGroup;
 use windtunnel_model::placement::{HOST_TIMEOUT_LEAST, HOST_TIMEOUT_MOST};
 use windtunnel_model::{Bytes, QuantityError, Rate, Span};
@@ -113,7 +115,8 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let key = arguments.key.read()?;
     let slurm = if arguments.slurm { Slurm::of_step(place::variable)? } else { Slurm::default() };
-    let group = group(arguments);
+    let lapses = Lapses::default();
+    let group = group(arguments, &lapses);
     let agent = Agent {
         listen: arguments.listen,
         advertise: arguments.advertise.and_then(Advertise::address).or(slurm.advertise),
@@ -133,6 +136,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
             cpu_millis: arguments.max_cpu,
             memory: arguments.max_memory,
             deny_exec: arguments.deny_exec.iter().cloned().collect(),
+            lapses: lapses.clone(),
         },
         folder: match &arguments.folder {
             Some(folder) => folder.clone(),
@@ -202,6 +206,9 @@ fn text(notice: &AgentNotice) -> String {
                 "warning: this machine can have no nodes, so it takes part in no run: {why}{hint}"
             )
         }
+        AgentNotice::NotHeld { why } => {
+            format!("warning: NOT LIMITED: --max-cpu and --max-memory: {why}")
+        }
         AgentNotice::Ends => "agent: ends".to_owned(),
         _ => format!("agent: {notice:?}"),
     }
@@ -223,11 +230,13 @@ fn failed(error: AgentError) -> Failure {
 }
 
 /// The group that holds the owner's limits, where one is asked for and can be made.
-fn group(arguments: &Arguments) -> Option<AgentGroup> {
+fn group(arguments: &Arguments, lapses: &Lapses) -> Option<AgentGroup> {
     if arguments.max_cpu.is_none() && arguments.max_memory.is_none() {
         return None;
     }
-    match AgentGroup::make(arguments.max_cpu, arguments.max_memory) {
+    let lapses = lapses.clone();
+    let not_held = move |why| lapses.add(why);
+    match AgentGroup::make(arguments.max_cpu, arguments.max_memory, not_held) {
         Ok(group) => Some(group),
         Err(why) => {
             output::talk(&format!(

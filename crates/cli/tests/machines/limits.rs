@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::support::{Machines, address};
+use super::support::{Machines, address, is_root};
 
 #[test]
 fn a_part_beyond_the_owners_limits_is_refused_with_numbers_and_leaves_nothing() {
@@ -101,4 +101,56 @@ fn nodes_without_limits_use_no_more_together_than_the_owner_allows_where_groups_
     for at in 0..2 {
         machines.assert_nothing_left(at);
     }
+}
+
+/// Leaves its control group, computes, and says whether it could.
+const LEAVE: &str = "
+import os, time
+done = False
+for line in open('/proc/self/cgroup'):
+    _, controllers, path = line.rstrip('\\n').split(':', 2)
+    root = '/sys/fs/cgroup/' + (controllers or 'unified')
+    if '/windtunnel-' in path and os.path.exists(root):
+        open(root + '/cgroup.procs', 'w').write('0')
+        done = True
+print('escaped' if done else 'held', flush=True)
+until = time.monotonic() + float(os.environ['SECONDS'])
+while time.monotonic() < until:
+    pass
+";
+
+#[test]
+fn what_the_owner_allows_and_a_program_or_somebody_else_lifts_is_said_by_the_run_and_the_agent() {
+    if !is_root() {
+        return;
+    }
+    let Some(mut machines) = Machines::with_first(1, 2) else { return };
+    machines.agent_of_root(1, &["--max-cpu", "0.6"]);
+    machines.write("leave.py", LEAVE);
+    let own = format!("-{}-", machines.agent_id(1));
+    let mut groups = fs::read_dir("/sys/fs/cgroup/cpu").into_iter().flatten().flatten();
+    // Elsewhere there is none that this test finds.
+    let group = groups.find(|it| it.file_name().to_string_lossy().contains(&own));
+    let Some(group) = group.map(|it| it.path()) else { return };
+    let file = |program: &str| {
+        format!("nodes: {{a: {{run: {program}, pin: two}}, here: {{run: sleep 1, pin: one}}}}\n")
+    };
+    // It stays outside; or it has ended between two looks.
+    for seconds in ["1.5", "0.1"] {
+        let leave = format!("[sh, -c, 'SECONDS={seconds} python3 leave.py; sleep 1.5']");
+        let outcome = machines.start(&file(&leave), &[]).finish();
+        assert_eq!(outcome.output("a"), "escaped\n");
+        let warnings = outcome.report()["verdict"]["warnings"].to_string();
+        let why = "what this machine's agent allows (--max-cpu, --max-memory) was not held: ";
+        assert!(warnings.contains(why), "{warnings}");
+    }
+    let mut run = machines.start(&file("sleep 600"), &[]);
+    run.wait_for("the run begins");
+    fs::write(group.join("cpu.cfs_quota_us"), "-1").unwrap();
+    machines.agent_of(1).wait_for("NOT LIMITED: --max-cpu and --max-memory: ");
+    run.signal("INT");
+    let warnings = run.finish().report()["verdict"]["warnings"].to_string();
+    assert!(warnings.contains("cpu.cfs_quota_us of its control group was changed"), "{warnings}");
+    let quota = fs::read_to_string(group.join("cpu.cfs_quota_us")).unwrap();
+    assert_ne!(quota, "-1\n", "it holds again");
 }

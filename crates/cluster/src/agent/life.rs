@@ -130,6 +130,7 @@ impl Life {
             self.runs.report_unconfirmed(now(), &self.mesh);
             self.runs.expire(now());
             self.report_refusals(notify);
+            self.report_lapses(notify);
             let due = [self.mesh.poll_timeout(), self.refusals.due()].into_iter().flatten().min();
             let due = due.map(|at| at.since(now()));
             let due = [due, self.runs.pace(), leaving.map(|at| at.since(now()))]
@@ -254,6 +255,13 @@ impl Life {
     fn report_refusals(&mut self, notify: &mut impl FnMut(AgentNotice)) {
         if let Some(More { refusals, addresses, within }) = self.refusals.take(now()) {
             notify(AgentNotice::MoreRefused { refusals, addresses, within });
+        }
+    }
+
+    fn report_lapses(&mut self, notify: &mut impl FnMut(AgentNotice)) {
+        for why in self.runs.limits().lapses.take() {
+            self.runs.report_lapse(&why);
+            notify(AgentNotice::NotHeld { why });
         }
     }
 

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use windtunnel_model::plan::{Probe, Program};
 use windtunnel_model::{Bytes, NodeId};
 
+use super::lapses::Lapses;
 use crate::protocol::run::RunSetup;
 
 /// What all runs together may use of a machine. A run may use less, never more.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Limits {
     /// Nodes.
     pub nodes: Option<usize>,
@@ -18,6 +19,8 @@ pub struct Limits {
     pub memory: Option<Bytes>,
     /// Names of programs that are not run; `*` stands for any text.
     pub deny_exec: BTreeSet<String>,
+    /// Where it is said that these did not hold.
+    pub lapses: Lapses,
 }
 
 impl Limits {

@@ -126,6 +126,11 @@ impl Runs {
         self.all.values().for_each(|run| run.order(ToPart::Stop(StopWhy::Asked)));
     }
 
+    /// Says to all parts that are not over that a limit of this machine did not hold.
+    pub(super) fn report_lapse(&self, why: &str) {
+        self.all.values().for_each(|run| run.order(ToPart::NotHeld { why: why.to_owned() }));
+    }
+
     /// Whether nothing of any run is left here that could be fetched.
     pub(super) fn are_fetched(&self) -> bool {
         self.all.is_empty()

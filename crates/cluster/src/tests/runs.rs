@@ -211,6 +211,22 @@ fn a_run_that_has_begun_goes_on_without_its_founder() {
 }
 
 #[test]
+fn a_limit_of_the_agent_that_did_not_hold_is_reported_also_to_its_runs() {
+    let (key, part, lapses) = (key(), FakePart::new(), crate::Lapses::default());
+    let agent = Live::start_with("a", &key, &[], |agent| {
+        agent.worker = Some(part.worker());
+        agent.folder = part.parts_folder();
+        agent.limits.lapses = lapses.clone();
+    });
+    let _parts = Parts::begin(&setup(&[&agent], &key), &key);
+    part.setup();
+    let why = "cpu.max of its control group was changed".to_owned();
+    lapses.add(why.clone());
+    agent.until(|notice| *notice == AgentNotice::NotHeld { why: why.clone() });
+    assert_eq!(part.order(), ToPart::NotHeld { why });
+}
+
+#[test]
 fn a_run_that_cannot_be_done_here_is_refused_with_the_reason() {
     let key = key();
     let part = FakePart::new();

@@ -23,7 +23,7 @@ impl Validate for ToPart {
             ToPart::News { news, .. } => ensure(news.len() <= NEWS_BYTES_MAX, || {
                 format!("{} bytes of news are more than {NEWS_BYTES_MAX}", news.len())
             }),
-            ToPart::Lost { why, .. } => ensure_short("a reason", why),
+            ToPart::Lost { why, .. } | ToPart::NotHeld { why } => ensure_short("a reason", why),
             ToPart::Left { .. } | ToPart::Silent { .. } | ToPart::Answers { .. } => Ok(()),
             ToPart::Clocks { clocks } => ensure(clocks.len() <= MEMBERS_MAX, || {
                 format!("the clocks of {} members", clocks.len())

@@ -71,6 +71,7 @@ impl Live {
             }
             ToPart::Answers { member } => self.note_answer(member),
             ToPart::Left { member } => self.leave_with(member),
+            ToPart::NotHeld { why } => self.limits.not_held_by_agent(why),
             ToPart::Stop(why) => self.stop(why),
             ToPart::Setup(_) | ToPart::Peers { .. } => {
                 self.cx.journal.warn("the agent has said something twice".to_owned());

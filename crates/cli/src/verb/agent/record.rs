@@ -58,6 +58,7 @@ fn record(notice: &AgentNotice) -> Value {
         AgentNotice::Unfit(unfit) => {
             json!({"event": "unfit", "text": text, "why": unfit.why, "hint": unfit.hint})
         }
+        AgentNotice::NotHeld { why } => json!({"event": "not-held", "text": text, "why": why}),
         AgentNotice::Ends => json!({"event": "ends", "text": text}),
         _ => json!({"event": "other", "text": text}),
     }

@@ -114,6 +114,22 @@ impl Machines {
         self.meet();
     }
 
+    /// Has a machine that has none an agent of the machine's root.
+    pub(crate) fn agent_of_root(&mut self, at: usize, words: &[&str]) {
+        let (own, first) = (address(at), address(0));
+        let (binary, ending) = (self.binary(), ["--pdeathsig", "KILL", "--"]);
+        let agent = ["agent", "--name", NAMES[at], "--folder", "parts", "--listen", &own];
+        let all = [&ending[..], &[binary.to_str().unwrap()], &agent].concat();
+        let all = [&all[..], &["--key", "../key", "--join", &first], words].concat();
+        let all: Vec<String> = all.into_iter().map(str::to_owned).collect();
+        let command = self.settled(at, self.machines[at].command("setpriv"), &all);
+        let log = self.path().join(format!("{}.log", NAMES[at]));
+        let mut agent = Agent::start(command, &log);
+        agent.wait_for("listens on");
+        self.agents.push(agent);
+        self.meet();
+    }
+
     fn start_agent(&self, at: usize, wrapper: &[&str], words: &[&str]) -> Agent {
         let (own, first) = (address(at), address(0));
         let mut all = vec!["agent", "--name", NAMES[at], "--folder", "parts"];
