@@ -30,7 +30,7 @@ pub enum ImageError {
     NoSuchName { path: PathBuf, name: String, names: Vec<String> },
     /// None is for the platform that the file names, or for this machine's.
     #[error("{} has no image for {wanted}, only for {}", path.display(), list(found))]
-    Platform { path: PathBuf, wanted: Platform, found: Vec<Platform>, is_own: bool },
+    Platform { path: PathBuf, wanted: Box<Platform>, found: Vec<Platform>, is_own: bool },
 }
 
 impl ImageError {

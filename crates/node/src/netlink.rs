@@ -182,7 +182,7 @@ fn take_all(
         *interrupted |= u16::from_ne_bytes([message[6], message[7]]) & NLM_F_DUMP_INTR != 0;
         if kind == NLMSG_DONE || kind == NLMSG_ERROR {
             // One that is cut off says nothing else.
-            let code = message.get(HEADER..).and_then(|body| body.first_chunk());
+            let code = message.get(HEADER..).and_then(<[u8]>::first_chunk);
             let code = code.map_or(0, |code| i32::from_ne_bytes(*code));
             let refused = || io::Error::from_raw_os_error(code.saturating_neg());
             return if code < 0 { Err(refused()) } else { Ok(true) };

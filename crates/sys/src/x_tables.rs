@@ -56,7 +56,7 @@ pub fn read(version: Version, name: &str, bytes_max: usize) -> io::Result<Table>
     answer[NAME_WORDS] = info[SIZE_AT];
     get(&socket, level, SO_GET_ENTRIES, &mut answer)?;
     let of_hooks = |at: usize| {
-        let is_valid = |hook: usize| info[NAME_WORDS] & 1 << hook != 0;
+        let is_valid = |hook: usize| info[NAME_WORDS] & (1 << hook) != 0;
         std::array::from_fn(|hook| is_valid(hook).then(|| info[at + hook]))
     };
     Ok(Table {

@@ -42,7 +42,8 @@ impl InterferenceNotes {
         let kinds =
             [(&found.disciplines, DISCIPLINES), (&found.filters, FILTERS), (&found.ports, PORTS)];
         for (found, what) in kinds.into_iter().filter(|(found, _)| !found.is_empty()) {
-            let found: Vec<String> = found.iter().take(FOUND_MOST).map(shown).collect();
+            let found: Vec<String> =
+                found.iter().take(FOUND_MOST).map(|text| shown(text)).collect();
             self.notes.push(format!("node {name} has {what}: {}", found.join(", ")));
         }
     }
@@ -71,7 +72,7 @@ fn can_configure(node: &plan::Node, is_root: bool) -> bool {
 }
 
 /// What a node says can be anything.
-fn shown(text: &String) -> String {
+fn shown(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(TEXT_MOST).collect()
 }
 

@@ -17,7 +17,7 @@ pub enum RootError {
     #[error("node {node}: its image cannot be used")]
     Image { node: String, source: ImageError },
     #[error("node {node}: {source}")]
-    Foreign { node: String, source: NotExecutable },
+    Foreign { node: String, source: Box<NotExecutable> },
     #[error("node {node}")]
     Fetch { node: String, source: Box<RootError> },
     #[error(transparent)]

@@ -26,7 +26,8 @@ pub(crate) fn fetch(
         let Some(root) = &node.root else { continue };
         place_of(&root.source)?;
         if let Some(why) = root.source.platform().and_then(|platform| foreign.get(platform)) {
-            return Err(RootError::Foreign { node: node.name.clone(), source: why.clone() });
+            let (node, source) = (node.name.clone(), Box::new(why.clone()));
+            return Err(RootError::Foreign { node, source });
         }
     }
     let mut progress = |done, total| observer.notice(&Notice::Fetching { done, total });

@@ -47,7 +47,7 @@ impl Asked {
 
     pub(super) fn refusal(&self, path: &Path, found: Vec<Platform>) -> ImageError {
         let (wanted, is_own) = (self.platform.clone(), self.is_own);
-        ImageError::Platform { path: path.to_owned(), wanted, found, is_own }
+        ImageError::Platform { path: path.to_owned(), wanted: Box::new(wanted), found, is_own }
     }
 
     /// How far it is from what is asked for; `None`: it is for others.

@@ -22,8 +22,7 @@ impl Platform {
     /// What a document names, whether that is known or not; empty texts say nothing.
     #[must_use]
     pub fn new(os: &str, architecture: &str, variant: &str) -> Platform {
-        let [os, architecture, variant] =
-            [os, architecture, variant].map(|it| it.to_ascii_lowercase());
+        let [os, architecture, variant] = [os, architecture, variant].map(str::to_ascii_lowercase);
         let variant = match variant.bytes().next() {
             Some(first) if first.is_ascii_digit() => ["v", variant.as_str()].concat(),
             _ => variant,

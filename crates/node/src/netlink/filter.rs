@@ -149,7 +149,7 @@ fn request(message: u16) -> Message {
 }
 
 const fn kind(message: u16) -> u16 {
-    SUBSYSTEM << 8 | message
+    (SUBSYSTEM << 8) | message
 }
 
 fn generation_of(message: &[u8]) -> Option<u32> {

@@ -67,7 +67,7 @@ fn a_namespace_without_rules_says_nothing_and_one_that_had_some_says_so() {
 #[test]
 fn no_more_chains_are_kept_than_there_is_room_for() {
     let mut found = Ruleset::default();
-    for number in 0..CHAINS_MAX + 1 {
+    for number in 0..=CHAINS_MAX {
         found.chain(2, "t".into(), format!("c{number}"), None);
     }
     assert_eq!((found.chains.len(), found.untold), (CHAINS_MAX, 1));

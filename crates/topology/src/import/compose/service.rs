@@ -385,7 +385,7 @@ impl Service<'_> {
                 Some(platform) => node.more.push(("platform", platform.to_string())),
                 // Each machine's own.
                 None if platform == "linux" => {
-                    notes.leave_out("Platforms of every machine", what())
+                    notes.leave_out("Platforms of every machine", what());
                 }
                 None if platform.is_empty() => {}
                 None => notes.lose("Platforms: the image for this machine is chosen", what()),
