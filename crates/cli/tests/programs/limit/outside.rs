@@ -141,8 +141,15 @@ const PARENT: &str = "
 import os, subprocess, sys, time
 print(flush=True)
 while not os.path.exists('go'): time.sleep(0.01)
-subprocess.run([sys.executable, '-c', open('escape.py').read(), sys.argv[1]])
+subprocess.run([sys.executable, '-c', open('child.py').read(), sys.argv[1]])
 time.sleep(0.8)
+";
+
+/// Computes as long, and stays where it is.
+const BUSY: &str = "
+import time
+began = time.monotonic()
+while time.monotonic() < began + 0.1: pass
 ";
 
 #[test]
@@ -151,9 +158,9 @@ fn what_left_the_group_of_a_running_program_and_ended_is_not_limited() {
         return;
     }
     let lab = Lab::new(users()[0]);
-    lab.write("escape.py", brief());
-    for (way, failure) in [("leave", Some(OUTSIDE)), ("stay", None)] {
-        let mut program = python(&lab, PARENT, &[way]);
+    for (child, failure) in [(brief(), Some(OUTSIDE)), (BUSY.to_owned(), None)] {
+        lab.write("child.py", child);
+        let mut program = python(&lab, PARENT, &["leave"]);
         let limiting = attach(&lab, &program, &["--cpu", "60%", "--memory", "1GB"]);
         lab.write("go", "");
         assert!(program.wait().unwrap().success());
