@@ -126,7 +126,8 @@ impl Window {
     /// the time before.
     fn is_exceeded(&self, owed_ns: u64) -> bool {
         let asked_ns = self.asked_ns();
-        let slack_ns = (asked_ns / 100 * SLACK_PERCENT).max(SLACK_NS);
+        let quotas_ns = 2 * PERIOD_NS * u64::from(self.asked_millis) / 1000;
+        let slack_ns = (asked_ns / 100 * SLACK_PERCENT).max(SLACK_NS).max(TICKS_NS + quotas_ns);
         self.used_ns > asked_ns.saturating_add(slack_ns).saturating_add(owed_ns)
     }
 }
@@ -147,9 +148,13 @@ impl From<ProcessorWindow> for Window {
 
 /// What may be delivered beyond what is asked.
 const SLACK_PERCENT: u64 = 3;
-/// The same at least, however short the window is: a stop that comes one tick of the kernel late,
-/// 4 ms, on each of two processors; or the quota of a pause, and a burst of another one.
+/// The same at least, however short the window is: the quota of a pause, and a burst of another one.
 const SLACK_NS: u64 = 10_000_000;
+/// A stop that comes one tick of the kernel late, 4 ms, on each of two processors; beside that, the
+/// quotas of the periods in which the window begins and ends.
+const TICKS_NS: u64 = 8_000_000;
+/// Of a quota.
+const PERIOD_NS: u64 = 5_000_000;
 
 #[cfg(test)]
 mod tests {
@@ -165,6 +170,8 @@ mod tests {
     fn a_limit_is_exceeded_by_three_per_cent_or_one_per_cent_of_a_processor() {
         assert!(!window(514, 400, 500).is_exceeded(0));
         assert!(window(516, 400, 500).is_exceeded(0));
+        assert!(!window(311, 700, 300).is_exceeded(0), "two ticks, and two quotas of 1.5 ms");
+        assert!(window(312, 700, 300).is_exceeded(0));
         assert!(!window(19, 900, 10).is_exceeded(0));
         assert!(window(21, 900, 10).is_exceeded(0));
         assert!(!window(500, 0, 500).is_exceeded(0));
