@@ -225,17 +225,17 @@ true
         bounds.iter().find(|bound| bound["node"] == node).unwrap()["failure"].clone()
     };
     // By its time, or where a look met it.
-    let is_told = |why: &Value| {
+    let is_reported = |why: &Value| {
         ["outside its control group", "had left its control group"]
             .iter()
             .any(|words| why.to_string().contains(words))
     };
     for why in [failure("a"), failure("b"), json(&lab, "alone.json")["pids"]["failure"].clone()] {
-        assert!(is_told(&why), "{why}");
+        assert!(is_reported(&why), "{why}");
     }
     assert_eq!(failure("c"), Value::Null, "it has left nothing");
     let why = json(&lab, "second.json")["memory"]["failure"].clone();
-    assert!(is_told(&why), "{why}");
+    assert!(is_reported(&why), "{why}");
     let first = json(&lab, "first.json")["memory"].clone();
     assert_eq!((&first["failure"], &first["asked"]), (&Value::Null, &300_000_000.into()));
     assert_eq!(number(&lab, "left"), 0.0, "no group is left");
