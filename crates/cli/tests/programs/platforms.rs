@@ -1,7 +1,7 @@
 //! Images for other processors. Emulators are registered in a user namespace of the test's own, which has a
 //! `binfmt_misc` of its own since Linux 6.7; a program of the test stands in for one.
 
-use std::process::Output;
+use std::process::{Command, Output};
 
 use serde_json::json;
 
@@ -65,33 +65,35 @@ fn has_own_emulators(lab: &Lab) -> bool {
 
 const UNSHARE: [&str; 3] = ["unshare", "-Ur", "-m"];
 
-fn check(lab: &Lab, setup: &str) -> Output {
+/// windtunnel with the file, behind a shell that registers emulators by `setup`.
+fn command(lab: &Lab, setup: &str, words: &[&str]) -> Command {
     lab.write("net.yaml", SCENARIO);
     let script = wrapper(setup);
-    let behind = [&UNSHARE[..], &["sh", "-c", &script, "sh"]].concat();
-    lab.windtunnel_behind(&behind, &["check", "net.yaml"]).output().unwrap()
+    lab.windtunnel_behind(&[&UNSHARE[..], &["sh", "-c", &script, "sh"]].concat(), words)
+}
+
+fn check(lab: &Lab, setup: &str) -> Output {
+    command(lab, setup, &["check", "net.yaml"]).output().unwrap()
 }
 
 fn run(lab: &Lab, setup: &str) -> Outcome {
-    lab.write("net.yaml", SCENARIO);
-    let script = wrapper(setup);
-    let behind = [&UNSHARE[..], &["sh", "-c", &script, "sh"]].concat();
     let words = ["run", "net.yaml", "--out", "out", "--max-lateness", "5s"];
-    let folder = lab.folder("out");
-    Live::start(lab, lab.windtunnel_behind(&behind, &words), folder).finish()
+    Live::start(lab, command(lab, setup, &words), lab.folder("out")).finish()
+}
+
+/// With the image, for every user that can register emulators.
+fn labs() -> Vec<Lab> {
+    if is_missing(&["echo", "ldd", "unshare"]) {
+        return Vec::new();
+    }
+    let labs = users().into_iter().map(Lab::new);
+    let labs = labs.take_while(has_own_emulators);
+    labs.inspect(write_image).collect()
 }
 
 #[test]
 fn nodes_of_one_image_have_different_platforms_in_one_run() {
-    if is_missing(&["echo", "ldd", "unshare"]) {
-        return;
-    }
-    for user in users() {
-        let lab = Lab::new(user);
-        if !has_own_emulators(&lab) {
-            return;
-        }
-        write_image(&lab);
+    for lab in labs() {
         let outcome = run(&lab, &registration("F"));
         outcome.assert_code(0);
         assert_eq!(outcome.output("a"), "of this machine\n");
@@ -106,15 +108,7 @@ fn nodes_of_one_image_have_different_platforms_in_one_run() {
 
 #[test]
 fn a_platform_that_this_machine_cannot_execute_is_a_mistake_with_a_hint() {
-    if is_missing(&["echo", "ldd", "unshare"]) {
-        return;
-    }
-    for user in users() {
-        let lab = Lab::new(user);
-        if !has_own_emulators(&lab) {
-            return;
-        }
-        write_image(&lab);
+    for lab in labs() {
         let cases = [
             (
                 "true".to_owned(),

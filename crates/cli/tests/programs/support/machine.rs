@@ -48,8 +48,8 @@ pub(crate) fn users() -> Vec<User> {
     users
 }
 
-/// The user that a test runs as whose outcome is the same for all: who has fewer rights. All of
-/// them with `WINDTUNNEL_TEST_USERS=all`; none if namespaces are denied.
+/// The users of a test whose outcome does not depend on rights: the one with the fewest; both users
+/// with `WINDTUNNEL_TEST_USERS=all`; none if namespaces are denied.
 pub(crate) fn any_user() -> Vec<User> {
     let mut users = users();
     if std::env::var_os("WINDTUNNEL_TEST_USERS").is_none_or(|which| which != "all") {
