@@ -19,8 +19,7 @@ pub struct AgentGroup {
 
 impl AgentGroup {
     /// Makes it, for so many thousandths of a processor and so much memory. Limits that somebody else
-    /// changes are set again within a second; `not_held` gets a
-    /// sentence then.
+    /// changes are set again within a second; `not_held` gets a sentence then.
     ///
     /// # Errors
     /// Why this machine cannot hold one of these limits.

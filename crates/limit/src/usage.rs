@@ -35,7 +35,6 @@ pub struct Usage {
     total_ns: u64,
     /// Of these, what processes had before they were first looked at.
     before_ns: u64,
-    tick_ns: u64,
     readings: u32,
     /// In which of them accounts are read.
     accounts_every: u32,
@@ -58,7 +57,6 @@ impl Usage {
     /// Of all processes of a scope.
     #[must_use]
     pub fn of(scope: Scope) -> Self {
-        let tick_ns = 1_000_000_000 / limits::ticks_per_second().max(1);
         let is_of_other = matches!(&scope, Scope::Tree(tree) if tree.is_of_other());
         let mut usage = Usage {
             scope,
@@ -67,7 +65,6 @@ impl Usage {
             ended_late_ns: None,
             total_ns: 0,
             before_ns: 0,
-            tick_ns,
             readings: 0,
             accounts_every: ACCOUNTS_EVERY,
         };
@@ -141,7 +138,7 @@ impl Usage {
     #[must_use]
     pub fn rounding_ns(&self) -> u64 {
         let parents = self.seen.values().filter(|seen| seen.children_ns > 0).count() as u64;
-        (parents + 1).saturating_mul(2 * self.tick_ns)
+        (parents + 1).saturating_mul(2 * tick_ns())
     }
 
     /// What living processes' accounts have of children that ended.
@@ -172,9 +169,8 @@ impl Usage {
     /// What children that have ended have left with their parents.
     fn read_accounts(&mut self) {
         for (process, seen) in &mut self.seen {
-            let text = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-            if let Some(ticks) = children_ticks(&text) {
-                seen.children_ns = ticks.saturating_mul(self.tick_ns);
+            if let Some(children_ns) = ended_children_ns(*process) {
+                seen.children_ns = children_ns;
             }
         }
     }
@@ -194,6 +190,17 @@ fn wants_processor(process: i32) -> bool {
     let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     let mut texts = tasks.filter_map(|task| fs::read_to_string(task.path().join("stat")).ok());
     texts.any(|text| text.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R')))
+}
+
+/// Of the children of a process that have ended and that it has waited for, in whole ticks.
+fn ended_children_ns(process: i32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    Some(children_ticks(&text)?.saturating_mul(tick_ns()))
+}
+
+/// In which the kernel gives the time of children that have ended.
+fn tick_ns() -> u64 {
+    1_000_000_000 / limits::ticks_per_second().max(1)
 }
 
 /// `pid (name) state …`: the 16th and 17th fields are `cutime` and `cstime`, proc_pid_stat(5).

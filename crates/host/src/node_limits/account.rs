@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use windtunnel_budget::processor::{self, OWED_NS_MAX};
+use windtunnel_limit::group::bandwidth;
 use windtunnel_model::Plan;
 use windtunnel_model::valid::{Invalid, ensure};
 use windtunnel_node::ProcessorWindow;
@@ -126,8 +127,9 @@ impl Window {
     /// the time before.
     fn is_exceeded(&self, owed_ns: u64) -> bool {
         let asked_ns = self.asked_ns();
-        let quotas_ns = 2 * PERIOD_NS * u64::from(self.asked_millis) / 1000;
-        let slack_ns = (asked_ns / 100 * SLACK_PERCENT).max(SLACK_NS).max(TICKS_NS + quotas_ns);
+        let (quota_us, _) = bandwidth(self.asked_millis);
+        let kernel_ns = TICKS_NS + 2 * quota_us * 1_000;
+        let slack_ns = (asked_ns / 100 * SLACK_PERCENT).max(SLACK_NS).max(kernel_ns);
         self.used_ns > asked_ns.saturating_add(slack_ns).saturating_add(owed_ns)
     }
 }
@@ -153,8 +155,6 @@ const SLACK_NS: u64 = 10_000_000;
 /// A stop that comes one tick of the kernel late, 4 ms, on each of two processors; beside that, the
 /// quotas of the periods in which the window begins and ends.
 const TICKS_NS: u64 = 8_000_000;
-/// Of a quota.
-const PERIOD_NS: u64 = 5_000_000;
 
 #[cfg(test)]
 mod tests {

@@ -1,39 +1,36 @@
 //! The processor time of a process that inherits the orphans of all below it, and of all these: the
 //! init of a PID namespace, read by the process that made it; or the calling process.
 
-use std::fs;
-
+use windtunnel_sys::clock;
 use windtunnel_sys::process::Pid;
-use windtunnel_sys::{clock, limits};
 
-use super::children_ticks;
+use super::ended_children_ns;
 
 /// Nanoseconds that `root` and all that was ever below it have used; `processes` are those below it,
 /// parents before their children, as [`Tree::below`](crate::Tree::below) finds them.
 ///
 /// It is never more than they used, and less by two ticks of the kernel at most for each that has
-/// children, and by what a child had whose parent has the kernel forget it (SIGCHLD ignored). For no
-/// time counts twice: what was in an account when that was read is no more when its own clock is.
+/// children, and by what a child had whose parent has the kernel forget it (SIGCHLD ignored). No
+/// time counts twice: a process that its parent's account had when that was read has no clock afterwards.
 #[must_use]
 pub fn below(root: Pid, processes: &[Pid]) -> u64 {
-    let tick_ns = 1_000_000_000 / limits::ticks_per_second().max(1);
     let all = std::iter::once(&root).chain(processes);
-    all.map(|pid| of_one(*pid, tick_ns)).fold(0, u64::saturating_add)
+    all.map(|pid| of_one(*pid)).fold(0, u64::saturating_add)
 }
 
 /// The same of the calling process's children and all below these, `processes`, without itself: it
 /// inherits the orphans among them, and its account of those that have ended is exact.
 #[must_use]
 pub fn of_children(processes: &[Pid]) -> u64 {
-    let tick_ns = 1_000_000_000 / limits::ticks_per_second().max(1);
     let ended_ns = clock::ended_children_cpu_ns();
-    let each = processes.iter().map(|pid| of_one(*pid, tick_ns));
+    let each = processes.iter().map(|pid| of_one(*pid));
     each.fold(ended_ns, u64::saturating_add)
 }
 
 /// With its children that have ended.
-fn of_one(process: Pid, tick_ns: u64) -> u64 {
-    ended_children_ns(process, tick_ns).saturating_add(own_ns(process))
+fn of_one(process: Pid) -> u64 {
+    let ended_ns = ended_children_ns(process.as_raw_nonzero().get()).unwrap_or(0);
+    ended_ns.saturating_add(own_ns(process))
 }
 
 /// 0 of a process that is gone.
@@ -41,13 +38,9 @@ fn own_ns(process: Pid) -> u64 {
     clock::cpu_ns_of(process).unwrap_or(0)
 }
 
-fn ended_children_ns(process: Pid, tick_ns: u64) -> u64 {
-    let text = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero()));
-    text.ok().and_then(|text| children_ticks(&text)).unwrap_or(0).saturating_mul(tick_ns)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::process::Command;
 
     use super::*;
