@@ -113,12 +113,13 @@ impl Membership {
         found
     }
 
-    /// One that is outside, and whether its program can be seen.
+    /// One that is outside, and whether its program can be seen now. One that ends loses its program
+    /// before its groups, so that what only seems to have left has none.
     fn outsider(&self, pid: Pid, own: Option<(u64, u64)>) -> Option<(Outsider, bool)> {
         let folder = PathBuf::from(format!("/proc/{}", pid.as_raw_nonzero()));
+        let exe = folder.join("exe");
         // In this order: what is another program now has entered its group.
-        let program = program(&folder.join("exe"));
-        if own.is_some() && program == own {
+        if own.is_some() && program(&exe) == own {
             return None;
         }
         let resources = self.left(&folder);
@@ -127,7 +128,7 @@ impl Membership {
         }
         let name = fs::read_to_string(folder.join("comm")).unwrap_or_default();
         let outsider = Outsider { pid, name: name.trim_end().to_owned(), resources };
-        Some((outsider, program.is_some()))
+        Some((outsider, program(&exe).is_some()))
     }
 
     /// What does not limit a process, or one of its threads, any more.

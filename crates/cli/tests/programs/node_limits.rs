@@ -202,12 +202,15 @@ fn programs_that_end_at_once_and_that_are_not_waited_for_are_in_their_group() {
     let lab = lab(users()[0]);
     let busy = "while :; do /bin/true; /bin/true & done";
     for limits in ["memory: 300MB", "pids: 60", "cpu: 30%, memory: 300MB, pids: 60"] {
-        let outcome = lab.run(&format!(
-            "nodes: {{a: {{{limits}, run: [timeout, 3, sh, -c, '{busy}']}}, b: {{}}}}\n\
-             links: [{{between: [a, b]}}]\n"
-        ));
-        let verdict = outcome.report()["verdict"]["unfaithful"].to_string();
-        assert!(!verdict.contains("control group"), "{}", outcome.describe());
+        let outcome = pass(
+            &lab,
+            &format!(
+                "nodes: {{a: {{{limits}, run: [timeout, 3, sh, -c, '{busy}']}}, b: {{}}}}\n\
+                 links: [{{between: [a, b]}}]\nexpect: [{{node: a, exit: 124}}]\n"
+            ),
+        );
+        let bounds = outcome.report()["bounds"].as_array().unwrap().clone();
+        assert!(bounds.iter().all(|bound| bound["failure"].is_null()), "{bounds:?}");
     }
 }
 
