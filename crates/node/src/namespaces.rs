@@ -185,7 +185,7 @@ fn leave(with_root: bool) -> Result<Namespaces, EnterError> {
         Some(enter_as_user(invoker, with_root)?)
     };
     namespace::unshare(Flags::NET).map_err(EnterError::Network)?;
-    fabric::settle(&mut notes)?;
+    fabric::settle()?;
     Ok(Namespaces { invoker, identities, open_files, notes })
 }
 

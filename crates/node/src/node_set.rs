@@ -1,9 +1,11 @@
 //! All nodes of a run: bringing them up, and taking them down at once.
 
+mod devices;
 mod error;
 mod files;
 mod own_root;
 mod spawn;
+mod steering;
 mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -199,6 +199,55 @@ else:
             datagrams.sendto(b'', sender)
 ";
 
+#[test]
+fn datagrams_keep_their_order_beside_busy_programs_whether_they_are_cut_or_not() {
+    if is_missing(&["python3"]) {
+        return;
+    }
+    let lab = Lab::new(any_user()[0]);
+    lab.write("numbers.py", NUMBERS);
+    let nodes = "  b: {run: python3 numbers.py, ready: log:ready}
+  a: {run: python3 numbers.py b, after: b}
+  busy: {run: [timeout, 4, sh, -c, 'while :; do :; done'], after: b, count: 2}
+";
+    let outcome = lab.run(&format!("{}{nodes}", NARROW.replace("  b: {}", "")));
+    let counts = outcome.output("b").lines().last().unwrap().to_owned();
+    let [all, overtaken] = counts.split(' ').collect::<Vec<_>>()[..] else { panic!("{counts}") };
+    assert!(all.parse::<u32>().unwrap() > 3000, "{counts}");
+    assert_eq!(overtaken, "0", "{counts}");
+}
+
+/// Sends numbered datagrams, of which each fourth is cut on its way, or counts those that are overtaken. The
+/// first one is answered, as in `DATAGRAMS`.
+const NUMBERS: &str = "import socket, sys, time
+datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+if sys.argv[1:]:
+    datagrams.setsockopt(socket.IPPROTO_IP, 10, 0)  # IP_MTU_DISCOVER: IP_PMTUDISC_DONT
+    datagrams.sendto(b'', (sys.argv[1], 5000))
+    datagrams.recv(1)
+    for number in range(4000):
+        text = number.to_bytes(4, 'big') + bytes(1469 if number % 4 == 1 else 100)
+        datagrams.sendto(text, (sys.argv[1], 5000))
+        if number % 4 == 3:
+            time.sleep(0.0005)
+else:
+    datagrams.bind(('', 5000))
+    print('ready', flush=True)
+    data, sender = datagrams.recvfrom(1)
+    datagrams.sendto(b'', sender)
+    last, count, overtaken = -1, 0, 0
+    datagrams.settimeout(5)  # Those that the socket had no room for are lost, the last ones, too.
+    try:
+        while last < 3999:
+            number = int.from_bytes(datagrams.recv(2000)[:4], 'big')
+            overtaken += number < last
+            count += 1
+            last = max(last, number)
+    except TimeoutError:
+        pass
+    print(count, overtaken, flush=True)
+";
+
 /// Nodes on both sides of a link with an MTU of 1400; `nodes` comes last for more of them.
 const NARROW: &str = "routers: [left, right]
 links:

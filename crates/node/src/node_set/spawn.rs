@@ -19,14 +19,13 @@ use windtunnel_sys::descriptor;
 use windtunnel_sys::namespace::{self, Flags, Fork};
 
 use super::files::{self, NodeFiles};
-use super::{CreateError, FABRIC_INDEX_FIRST, Node, NodeSet, Options, TableLimits, tables};
+use super::{
+    CreateError, FABRIC_INDEX_FIRST, Node, NodeSet, Options, TableLimits, devices, tables,
+};
 use crate::channel::Channel;
 use crate::init::{self, InitSetup};
 use crate::message::{Reply, Request};
 use crate::namespaces::Namespaces;
-use crate::net_config::device_index;
-use crate::netlink::Netlink;
-use crate::netlink::request::{self, Veth};
 
 pub(super) fn create(
     plan: &Plan,
@@ -79,7 +78,8 @@ pub(super) fn create(
             recorded.filter(|it| it.has_senders(node.id)).and_then(|_| descriptors.pop());
         node.region = descriptors.pop();
     }
-    make_devices(plan, &node_set, options)?;
+    let note = devices::make(plan, &node_set.nodes, options)?;
+    node_set.notes.extend(note);
     for node in &node_set.nodes {
         let lost = |source| CreateError::Lost { node: node.name.clone(), source };
         node.send(&Request::Continue, &[]).map_err(lost)?;
@@ -162,28 +162,6 @@ fn said_by(nodes: &[&str], note: &str) -> String {
         [one] => format!("node {one}: {note}"),
         many => format!("{} nodes: {note}", many.len()),
     }
-}
-
-fn make_devices(plan: &Plan, node_set: &NodeSet, options: &Options) -> Result<(), CreateError> {
-    let mut netlink = Netlink::open()?;
-    for (node, made) in node_set.nodes.iter().map(|made| (&plan.nodes[made.id.index()], made)) {
-        for (number, interface) in node.interfaces.iter().enumerate() {
-            let pair = Veth {
-                fabric_name: format!("wt{}", interface.port.0),
-                fabric_index: FABRIC_INDEX_FIRST + interface.port.0,
-                node_name: &interface.name,
-                node_index: device_index(number),
-                node_pid: made.pid(),
-                mac: interface.mac(),
-                mtu: interface.mtu,
-                offload: options.offload,
-                on_lan: plan.lan_of(interface.link).is_some(),
-            };
-            let action = format!("make device {} of node {}", interface.name, node.name);
-            netlink.create(request::veth(&pair), action)?;
-        }
-    }
-    Ok(netlink.flush()?)
 }
 
 #[cfg(test)]
