@@ -57,6 +57,8 @@ pub(crate) struct Work {
     pub(crate) recorder: Recorder,
     /// Of the packet that enters.
     pub(crate) sender: Sender,
+    /// When the packet that enters was sent.
+    pub(crate) sent: Time,
 }
 
 #[derive(Debug)]

@@ -23,7 +23,7 @@ use crate::buffer::{FRAME_LEN_MAX, PacketBuf};
 use crate::event::Event;
 use crate::housekeeping;
 use crate::network::End;
-use crate::packet::{Sender, Shape};
+use crate::packet::{Origin, Sender, Shape};
 use crate::part::Part;
 
 /// An emulated network: every link, queue and router of a plan, packet by packet.
@@ -83,7 +83,7 @@ pub struct Limits {
 }
 
 /// A packet that leaves without delay: send the very bytes that were handed in, now; if its port is
-/// elsewhere, to there, and the intended time is that at which it was handed in.
+/// elsewhere, to there, and the intended time is that at which it was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Express {
     /// Where.
@@ -196,21 +196,22 @@ impl Engine {
         vnet: vnet::Header,
         frame: &mut [u8],
     ) -> Option<Express> {
-        self.handle_packet_of(now, (port, Sender::Flow), vnet, frame)
+        let origin = Origin { port, sent: now, sender: Sender::Flow };
+        self.handle_packet_of(now, origin, vnet, frame)
     }
 
-    /// The same for a frame of which more may be known than its flow: which of the classes that share
-    /// the node's link has sent it.
+    /// The same for a frame that was sent before `now`, or of which more is known than its flow.
     ///
     /// # Panics
-    /// As [`handle_packet`](Engine::handle_packet).
+    /// As [`handle_packet`](Engine::handle_packet), and if it was sent after `now`.
     pub fn handle_packet_of(
         &mut self,
         now: Time,
-        (port, sender): (PortId, Sender),
+        Origin { port, sent, sender }: Origin,
         vnet: vnet::Header,
         frame: &mut [u8],
     ) -> Option<Express> {
+        assert!(sent <= now, "a packet of {sent} cannot have come at {now}");
         assert!(self.core.here[port.index()], "port {} sends on another machine", port.0);
         self.advance(now);
         if frame.len() < ethernet::HEADER_LEN || frame.len() > FRAME_LEN_MAX {
@@ -239,7 +240,7 @@ impl Engine {
             }
         }
         core.work.recorder.meet(now, frame, &shape);
-        core.work.sender = sender;
+        (core.work.sender, core.work.sent) = (sender, sent);
         let express = self.model.enter(core, port, (vnet, shape), back, frame);
         self.core.work.sender = Sender::Flow;
         self.settle(now);

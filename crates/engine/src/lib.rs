@@ -110,7 +110,7 @@ pub use counters::{
 };
 pub use engine::{Departure, Engine, Express, Limits, NetworkChange};
 pub use event::{Event, EventKind, LostReports};
-pub use packet::Sender;
+pub use packet::{Origin, Sender};
 pub use part::Part;
 pub use records::{DROP_REASON_NAMES, RecordCounts, RecordSettings};
 pub use services::{

@@ -74,6 +74,19 @@ pub enum Sender {
     Unknown,
 }
 
+/// Where a frame that is handed in comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Origin {
+    /// The port that it was sent through.
+    pub port: PortId,
+    /// When: at the time of the call or before. Its times on lanes begin here, so that what kept it
+    /// from the engine adds nothing to its delay while that is longer. Those of one port do not
+    /// decrease.
+    pub sent: Time,
+    /// What is known of its class beside its flow.
+    pub sender: Sender,
+}
+
 /// What the lane decided about a packet when it was offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Fate {

@@ -1,9 +1,10 @@
 //! The loop that moves packets: socket → engine → socket, on a thread of its own.
 //!
-//! Theory of operation. The kernel stamps each frame when it enters the ring; that stamp, brought
-//! to the monotonic clock, is the packet's `now` for the engine. So time that this thread loses (a
-//! late wake-up, a busy processor) is not added to the emulated delay: it shows only where a packet
-//! should have left already, and there it is measured. One turn of the loop:
+//! Theory of operation. The kernel stamps each frame when its node's device hands it over; that
+//! stamp, brought to the monotonic clock, is when the packet was sent for the engine. So time that is
+//! lost until this thread has it (in the kernel, a late wake-up, a busy processor) is not added to the
+//! emulated delay: it shows only where a packet should have left already, and there it is measured.
+//! One turn of the loop:
 //!
 //! 1. take orders; 2. for each arrived frame: let the engine catch up to its stamp, hand it in; 3.
 //!    let the engine catch up to the present; 4. send what is due, in order, and record how late it
@@ -15,6 +16,7 @@
 mod change;
 mod clock;
 mod crossed;
+mod entrances;
 mod message;
 mod meter;
 mod nats;
@@ -40,8 +42,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use windtunnel_engine::{Engine, Limits, Part};
-use windtunnel_model::{Plan, PortId, Span, Time};
+use windtunnel_engine::{Engine, Limits, Origin, Part};
+use windtunnel_model::{Plan, Span, Time};
 use windtunnel_sys::packet::Socket;
 use windtunnel_sys::poll::{self, Event as Wake, PollFd, PollFlags};
 use windtunnel_sys::{clock as sys_clock, limits, schedule as sys_schedule};
@@ -53,7 +55,8 @@ use crate::promotion::Promotion;
 use crate::receive_queue::ReceiveQueue;
 use crate::recorder::Recorder;
 use change::advance;
-use clock::ArrivalClock;
+use clock::{Arrival, ArrivalClock};
+use entrances::Entrances;
 pub(crate) use message::{Note, Order};
 pub(crate) use meter::Flow;
 pub(crate) use nats::NatTally;
@@ -170,8 +173,7 @@ struct Loop {
     setup: Setup,
     socket: Socket,
     engine: Engine,
-    /// By fabric interface index: the port; interface indices of a namespace are small and dense.
-    ports: Vec<Option<PortId>>,
+    entrances: Entrances,
     schedule: Schedule,
     sampler: Sampler,
     /// Packets that a device did not take.
@@ -216,14 +218,9 @@ impl Loop {
     ) -> Self {
         let remote = setup.remote.take();
         let records = Records::new(setup.records.take());
-        let highest = setup.interfaces.iter().max().map_or(0, |&index| index as usize + 1);
-        let mut ports = vec![None; highest];
-        for (port, &interface) in setup.interfaces.iter().enumerate() {
-            ports[interface as usize] = Some(PortId::from_index(port));
-        }
         Loop {
             engine: new_engine(&setup, remote.as_ref()),
-            ports,
+            entrances: Entrances::new(&setup.interfaces),
             wait_policy: WaitPolicy::new(remote.is_some()),
             remote,
             records,
@@ -335,15 +332,15 @@ impl Loop {
         for _ in 0..FRAMES_PER_TURN {
             let Some(mut slot) = ring.next() else { break };
             let first = !std::mem::replace(&mut turn.moved, true);
-            let interface = slot.interface() as usize;
-            let Some(port) = self.ports.get(interface).copied().flatten() else { continue };
+            let Some(entrance) = self.entrances.of(slot.interface()) else { continue };
             if slot.truncated() {
                 sampler.count_truncated();
                 continue;
             }
-            let at = arrivals.convert(slot.arrival_ns());
+            let Arrival { sent, at } = arrivals.convert(slot.arrival_ns());
+            let (port, sent) = (entrance.port, entrance.sent(sent));
             if first {
-                turn.behind = turn.behind.max(began.since(at));
+                turn.behind = turn.behind.max(began.since(sent));
             }
             advance(engine, schedule, sampler, at, notes, &setup.notify);
             sampler.take_handoffs(engine, arrivals.present().since(at));
@@ -351,9 +348,9 @@ impl Loop {
             let (header, frame) = slot.parts_mut();
             let header = vnet::Header::parse(header);
             outbox.show(port, at, &header, frame);
-            let sender = self.senders.of(port, at, frame);
-            if let Some(express) = engine.handle_packet_of(at, (port, sender), header, frame) {
-                outbox.express(express, slot, at, engine, sampler);
+            let origin = Origin { port, sent, sender: self.senders.of(port, at, frame) };
+            if let Some(express) = engine.handle_packet_of(at, origin, header, frame) {
+                outbox.express(express, slot, sent, engine, sampler);
             }
         }
         let present = arrivals.not_before(now());

@@ -2,7 +2,9 @@
 //!
 //! Theory of operation. Frames arrive through a mapped `TPACKET_V2` ring (see [`Ring`]): an
 //! unprivileged user namespace cannot exceed `net.core.rmem_max`, but a ring's memory is not
-//! socket memory, and each slot carries the kernel's arrival time. Frames leave through
+//! socket memory, and each slot carries the kernel's arrival time. That is when the frame's device
+//! handed it over, before it waits for a processor to take it further (`SO_TIMESTAMPNS`; without it,
+//! the kernel would stamp a frame when it is copied into its slot). Frames leave through
 //! `sendmmsg(2)`, which copies them once. Both ways a frame is preceded by the 10 bytes of
 //! `struct virtio_net_hdr` (`PACKET_VNET_HDR`), so a 64 KiB GSO packet passes as one object and
 //! a checksum may stay unfinished. The socket's own frames are not seen again
@@ -70,6 +72,7 @@ impl Socket {
         set_option(socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &ON)?;
         set_option(socket, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &ON)?;
         set_option(socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &ON)?;
+        set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &ON)?;
         let ring = Ring::map(socket, slots)?;
         // Only now may frames come in; before, they would have gone to the socket's own queue.
         bind(socket, interface)?;

@@ -98,6 +98,7 @@ impl Core {
                 exits: VecDeque::new(),
                 recorder: Recorder::new(),
                 sender: Sender::Flow,
+                sent: Time::ZERO,
             },
             unpolled: vec![0; chains.len()],
             chains,

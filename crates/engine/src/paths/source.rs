@@ -53,7 +53,7 @@ impl PathModel {
             chain.offer_without_memory(now, (&tag, &shape), frame, recorder);
             return None;
         };
-        let mut packet = Packet::new(buf, vnet, shape, now, &mut core.work.pool);
+        let mut packet = Packet::new(buf, vnet, shape, core.work.sent, &mut core.work.pool);
         packet.origin = Some(port);
         packet.aim = aim;
         packet.tag = core.work.recorder.entering();

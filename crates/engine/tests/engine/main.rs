@@ -7,6 +7,7 @@ mod codel;
 mod fq_codel;
 mod jitter;
 mod lans;
+mod late;
 mod mtu;
 mod parts;
 mod pi2;

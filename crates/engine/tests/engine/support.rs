@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use windtunnel_engine::{
-    Departure, Engine, LaneCounters, Limits, NetworkChange, RecordSettings, Sender,
+    Departure, Engine, LaneCounters, Limits, NetworkChange, Origin, RecordSettings, Sender,
 };
 use windtunnel_model::plan::{
     Interface, LinkChange, LinkEnd, Node, Plan, Router, RouterInterface, RoutingMetric,
@@ -216,8 +216,8 @@ impl Net {
     ) {
         self.run_until(at);
         let mut frame = frame.to_vec();
-        let of = (PortId(port), sender);
-        if let Some(express) = self.engine.handle_packet_of(self.now, of, vnet, &mut frame) {
+        let origin = Origin { port: PortId(port), sent: self.now, sender };
+        if let Some(express) = self.engine.handle_packet_of(self.now, origin, vnet, &mut frame) {
             self.out.push(Out { port: express.port.0, at, frame, vnet: express.vnet });
         }
         self.drain();
@@ -247,8 +247,9 @@ impl Net {
     pub(crate) fn run_until(&mut self, at: u64) {
         let until = Time::from_nanos(at);
         while let Some(due) = self.engine.poll_timeout().filter(|due| *due <= until) {
-            self.now = due;
-            self.engine.handle_timeout(due);
+            // What came late may have been due before.
+            self.now = self.now.max(due);
+            self.engine.handle_timeout(self.now);
             self.drain();
         }
         self.now = until;
@@ -259,7 +260,7 @@ impl Net {
     /// Runs until nothing is left to happen.
     pub(crate) fn finish(&mut self) {
         while let Some(due) = self.engine.poll_timeout() {
-            self.run_until(due.as_nanos());
+            self.run_until(due.max(self.now).as_nanos());
         }
         assert_eq!(self.engine.in_flight_bytes(), 0, "every buffer has come back");
     }
@@ -310,7 +311,7 @@ impl Net {
         }
     }
 
-    fn drain(&mut self) {
+    pub(crate) fn drain(&mut self) {
         if self.engine.has_records() {
             self.engine.take_records(&mut self.records);
         }

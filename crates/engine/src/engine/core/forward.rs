@@ -175,7 +175,7 @@ impl Core {
     ) {
         match self.work.pool.copy(frame) {
             Some(buf) => {
-                let mut packet = Packet::new(buf, vnet, shape, now, &mut self.work.pool);
+                let mut packet = Packet::new(buf, vnet, shape, self.work.sent, &mut self.work.pool);
                 (packet.origin, packet.came_by) = (Some(origin), came_by);
                 // Its shape and tag have the tunnel's header already.
                 packet.tunnel = tunnel;
