@@ -1,4 +1,4 @@
-//! What a socket is and how far it is, without changing it. Source: socket(7), tcp(7).
+//! What a socket is and how far it is, and what wakes those who wait for it. Source: socket(7), tcp(7).
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -8,7 +8,8 @@ use std::time::Duration;
 use rustix::net::sockopt::Timeout;
 use rustix::net::{AddressFamily, RecvFlags, SocketType, sockopt};
 
-use crate::ffi::{check, socklen};
+use crate::ffi::{check, set_option, socklen};
+use crate::poll;
 
 /// A protocol whose flows are named by addresses and ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,6 +156,39 @@ pub fn set_most_paced(socket: impl AsFd, rate: u64) -> io::Result<()> {
     check(returned).map(drop)
 }
 
+/// Wakes who waits for a stream of TCP to become writable, as if it just had: also one who watches by edges
+/// (epoll(7)). Where it is not writable now, that is as usual when it becomes so.
+///
+/// # Errors
+/// `ENOTSOCK`; `ENOPROTOOPT` where it is no stream of TCP.
+pub fn wake_writers(socket: impl AsFd) -> io::Result<()> {
+    // A look at one that has no room makes the kernel say when it has: otherwise it does so only to one
+    // whose own call found no room (`tcp_poll`, `SOCK_NOSPACE`).
+    let looked = &mut [poll::PollFd::new(&socket, poll::PollFlags::OUT)];
+    poll::wait(looked, Some(Duration::ZERO))?;
+    set_again(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT)
+}
+
+/// The same of those who wait for something to receive.
+///
+/// # Errors
+/// `ENOTSOCK`.
+pub fn wake_readers(socket: impl AsFd) -> io::Result<()> {
+    set_again(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT)
+}
+
+/// Sets an option to the value that it has.
+fn set_again(socket: impl AsFd, level: libc::c_int, name: libc::c_int) -> io::Result<()> {
+    let mut value: libc::c_int = 0;
+    let mut length = socklen::<libc::c_int>();
+    let raw = socket.as_fd().as_raw_fd();
+    // SAFETY: both pointers are to live values, and `length` is the size of the first.
+    let returned =
+        unsafe { libc::getsockopt(raw, level, name, (&raw mut value).cast(), &raw mut length) };
+    check(returned)?;
+    set_option(socket, level, name, &value)
+}
+
 /// Lets a socket of a family have addresses that are not the machine's (`IP_TRANSPARENT`,
 /// `IPV6_TRANSPARENT`).
 ///
@@ -166,7 +200,7 @@ pub fn set_transparent(socket: impl AsFd, v6: bool) -> io::Result<()> {
         true => (libc::IPPROTO_IPV6, libc::IPV6_TRANSPARENT),
     };
     let on: libc::c_int = 1;
-    crate::ffi::set_option(socket, level, name, &on)
+    set_option(socket, level, name, &on)
 }
 
 /// How long calls that send, or receive, may wait (`SO_SNDTIMEO`, `SO_RCVTIMEO`); `None`: for ever.

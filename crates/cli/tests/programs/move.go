@@ -2,12 +2,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log"
 	"net"
 	"os"
 	"strconv"
+	"time"
 )
 
 func must(err error) {
@@ -82,6 +84,52 @@ func others(size int) {
 	must(file.Close())
 }
 
+// Connections of which the first takes the limit for an hour: what the others send or receive has to end at
+// its deadline.
+func deadlines(size, count int) {
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	must(err)
+	message, sends := make([]byte, size), os.Args[1] == "send-until"
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			must(err)
+			if !sends {
+				_, err := connection.Write(message)
+				must(err)
+			}
+			go func() {
+				_, err := io.Copy(io.Discard, connection)
+				must(err)
+			}()
+		}
+	}()
+	connections := make([]net.Conn, count)
+	for number := range connections {
+		connections[number], err = net.Dial("tcp4", listener.Addr().String())
+		must(err)
+	}
+	move := func(connection net.Conn) error {
+		if sends {
+			_, err := connection.Write(message)
+			return err
+		}
+		_, err := io.ReadFull(connection, make([]byte, size))
+		return err
+	}
+	must(move(connections[0]))
+	ended := make(chan error)
+	for _, connection := range connections[1:] {
+		must(connection.SetDeadline(time.Now().Add(200 * time.Millisecond)))
+		go func() { ended <- move(connection) }()
+	}
+	for range connections[1:] {
+		if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) {
+			log.Fatal(err)
+		}
+	}
+}
+
 func main() {
 	size, err := strconv.Atoi(os.Args[2])
 	must(err)
@@ -94,5 +142,7 @@ func main() {
 		datagrams(size, count)
 	case "others":
 		others(size)
+	case "send-until", "receive-until":
+		deadlines(size, count)
 	}
 }

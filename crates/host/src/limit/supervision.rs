@@ -15,13 +15,17 @@
 //! | --- | --- |
 //! | `judge` | whether a call may go on that names where it sends to |
 //! | `transfer` | what a call would move, and through which descriptor |
-//! | `look` | whether a call goes on, and when |
+//! | `look` | whether a call goes on, and when; what becomes of those that are tried again |
 //! | `sockets` | how far streams are, and what they were let do |
 //! | `waits` | calls that wait, by their time |
+//! | `edges` | which sockets programs watch by edges |
+//! | `retries` | calls that failed with `EAGAIN` and are to be tried again |
 //! | `work` | the thread |
 
+mod edges;
 mod judge;
 mod look;
+mod retries;
 mod sockets;
 mod transfer;
 mod waits;

@@ -160,6 +160,17 @@ fn a_wait_of_one_thread_delays_no_other_of_the_program() {
 }
 
 #[test]
+fn what_a_program_of_go_moves_ends_at_its_deadline() {
+    let Some(lab) = lab_with_go() else { return };
+    for direction in ["send", "receive"] {
+        let (option, way) = (format!("--{direction}"), format!("{direction}-until"));
+        let ended = limited(&lab, &[&option, "1B/s"], &["./move", &way, "3600", "100"]);
+        // The second call would have moved its bytes after an hour.
+        assert_eq!(ended[direction]["bytes"], 3_600, "{ended}");
+    }
+}
+
+#[test]
 fn a_program_without_the_library_is_held_on_sockets_that_block() {
     if is_missing(&["python3"]) {
         return;

@@ -1,9 +1,12 @@
 //! Whether a call goes on, and when.
 
+mod again;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering;
 
 use rustix::fs::{FileType, SeekFrom};
 use windtunnel_budget::pacing::region::{KEY, NO_PEER, peer_key};
@@ -12,12 +15,15 @@ use windtunnel_record::notification::Position;
 use windtunnel_record::notification::call::Shown;
 use windtunnel_record::notification::process::{Processes, read_words};
 use windtunnel_record::tcp_info::state::LISTEN;
+use windtunnel_sys::clock;
 use windtunnel_sys::limited::Limited;
 use windtunnel_sys::process::Pid;
 use windtunnel_sys::seccomp::Notification;
 use windtunnel_sys::signal;
 use windtunnel_sys::socket::{self, Kind, Protocol};
 
+use super::edges::Edges;
+use super::retries::Retries;
 use super::sockets::{Sockets, Used};
 use super::transfer::{Source, Transfer};
 use super::waits::{Claim, Why};
@@ -28,6 +34,8 @@ pub(super) struct Looker {
     pub(super) region: Limited,
     processes: Processes,
     sockets: Sockets,
+    edges: Edges,
+    pub(super) retries: Retries,
     /// Processes that were counted, each as long as its program runs.
     counted: BTreeSet<i32>,
     /// The processes that were seen at each listener.
@@ -45,6 +53,8 @@ pub(super) enum Verdict {
     Go,
     /// It waits; with how long it may do so at the most.
     Wait(Why, Option<u64>),
+    /// It fails with `EAGAIN`: the program is to try again.
+    Again,
 }
 
 /// A call that is looked at.
@@ -68,8 +78,11 @@ struct Touched {
 
 impl Looker {
     pub(super) fn new(region: Limited) -> Looker {
+        let retries = Retries::new(region.generation.load(Ordering::Acquire));
         Looker {
             region,
+            edges: Edges::default(),
+            retries,
             processes: Processes::default(),
             sockets: Sockets::default(),
             counted: BTreeSet::new(),
@@ -129,6 +142,11 @@ impl Looker {
                 return Ok(Some(Verdict::Go));
             }
             extra = self.sockets.settle(&self.region, look.now_ns, used, position, false);
+            if !transfer.only_looks
+                && let Some(verdict) = self.try_again(used, position.state, look.now_ns)
+            {
+                return Ok(Some(verdict));
+            }
         }
         let most_ns = |sends| late_ns(copy, used, sends, look.now_ns);
         let is_message = transfer.direction == Direction::Receive && !used.is_tcp;
@@ -145,11 +163,17 @@ impl Looker {
             self.paced.extend(paced.map(|rate| (used.cookie, rate)));
         }
         let late_ns = if sends { most_ns(true) } else { None };
-        Ok(Some(self.claim(used, bytes, extra, look.now_ns, late_ns)))
+        let verdict = self.claim(used, bytes, extra, look.now_ns, late_ns);
+        Ok(Some(self.put_off(verdict, (pid, transfer.descriptor), look.now_ns)))
     }
 
     /// A socket has gone.
     fn forget_socket(&mut self, cookie: u64) {
+        self.edges.forget(cookie);
+        for direction in Direction::ALL {
+            let kept = self.retries.take((cookie, direction));
+            kept.into_iter().for_each(|retry| self.give_back(&retry.claim, clock::monotonic_ns()));
+        }
         if self.sockets.forget(cookie) {
             self.paced.push((cookie, 0));
         }

@@ -48,6 +48,19 @@ pub(super) struct Waits {
     generation: u32,
 }
 
+impl Claim {
+    /// The same at the rate that there is now.
+    pub(super) fn at_rate_of(mut self, region: &Region, now_ns: u64) -> Claim {
+        let rate_bps = region.rate_bps(self.used.direction);
+        self.at_ns = match rate_bps {
+            0 => now_ns,
+            _ => rescaled(self.at_ns, now_ns, self.rate_bps, rate_bps),
+        };
+        self.rate_bps = rate_bps;
+        self
+    }
+}
+
 impl Waiting {
     /// When it is to be looked at next.
     fn due_ns(&self, now_ns: u64) -> u64 {
@@ -97,12 +110,7 @@ impl Waits {
         }
         for ((_, number), mut waiting) in std::mem::take(&mut self.by_time) {
             if let Why::Limit(claim) = &mut waiting.why {
-                let rate_bps = region.rate_bps(claim.used.direction);
-                claim.at_ns = match rate_bps {
-                    0 => now_ns,
-                    _ => rescaled(claim.at_ns, now_ns, claim.rate_bps, rate_bps),
-                };
-                claim.rate_bps = rate_bps;
+                *claim = claim.at_rate_of(region, now_ns);
             }
             self.by_time.insert((waiting.due_ns(now_ns), number), waiting);
         }
@@ -112,7 +120,7 @@ impl Waits {
 /// From one look for signals that a program handles to the next, while its call waits.
 const SIGNALS_NS: u64 = 100_000_000;
 /// From one look at the rates to the next, while calls wait for them.
-const RATES_NS: u64 = 50_000_000;
+pub(super) const RATES_NS: u64 = 50_000_000;
 
 #[cfg(test)]
 mod tests {

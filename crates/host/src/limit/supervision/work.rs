@@ -78,7 +78,9 @@ impl Work {
     /// Until it is stopped. Returns what was refused.
     pub(super) fn run(mut self) -> Refused {
         loop {
-            let armed = match self.waits.next_ns(clock::monotonic_ns()) {
+            let now_ns = clock::monotonic_ns();
+            let next_ns = [self.waits.next_ns(now_ns), self.looker.retries.next_ns(now_ns)];
+            let armed = match next_ns.into_iter().flatten().min() {
                 Some(at_ns) => self.timer.arm_at(at_ns),
                 None => self.timer.disarm(),
             };
@@ -197,6 +199,7 @@ impl Work {
                 let waiting = Waiting { listener, shown, since_ns: now_ns, late_ns, why };
                 self.wait(waiting, now_ns);
             }
+            Ok(Ok(Verdict::Again)) => self.fail(listener, shown, EAGAIN),
             Ok(Err(_)) | Err(_) => {
                 // Of one that has been killed meanwhile nothing is left to hold.
                 if self.is_waiting(listener, shown) {
@@ -245,6 +248,7 @@ impl Work {
                 Why::Limit(claim) => self.end_wait(waiting, claim, now_ns),
             }
         }
+        self.looker.announce(now_ns);
     }
 
     /// A call has waited for the limit: it goes on, or ends by a timeout or a signal, or waits on.

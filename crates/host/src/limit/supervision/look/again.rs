@@ -1,0 +1,73 @@
+//! Calls that fail with `EAGAIN`, and that are tried again.
+
+use std::sync::atomic::Ordering;
+
+use windtunnel_record::tcp_info::state::CLOSED;
+use windtunnel_sys::socket;
+
+use super::super::edges;
+use super::super::retries::{Due, Retry, Tried};
+use super::super::sockets::Used;
+use super::super::waits::{Claim, Why};
+use super::{Looker, Verdict};
+
+impl Looker {
+    /// Whether a call on a stream failed and is tried again: the claim of that is there. None is kept for
+    /// one that may block now, nor where the connection has ended.
+    pub(super) fn try_again(&mut self, used: Used, state: u8, now_ns: u64) -> Option<Verdict> {
+        let way = (used.cookie, used.direction);
+        match self.retries.ask(way, now_ns) {
+            Tried::First => None,
+            Tried::Early if used.may_block || state == CLOSED => {
+                let kept = self.retries.take(way);
+                kept.into_iter().for_each(|retry| self.give_back(&retry.claim, now_ns));
+                None
+            }
+            Tried::Early => Some(Verdict::Again),
+            Tried::InTime(retry) => {
+                let waited_ns = now_ns.saturating_sub(retry.since_ns);
+                self.region.count_wait(used.direction, waited_ns);
+                self.let_go(&Claim { used, ..retry.claim }, now_ns);
+                Some(Verdict::Go)
+            }
+        }
+    }
+
+    /// A call that must not block and would wait fails where its program can be notified when it is
+    /// time.
+    pub(super) fn put_off(&mut self, verdict: Verdict, place: (i32, i32), now_ns: u64) -> Verdict {
+        let Verdict::Wait(Why::Limit(claim), _) = &verdict else { return verdict };
+        let Used { cookie, direction, is_tcp, may_block, .. } = claim.used;
+        let waits_long = claim.at_ns.saturating_sub(now_ns) > SHORT_NS;
+        if is_tcp
+            && !may_block
+            && waits_long
+            && self.edges.are_watched(place, (cookie, direction), now_ns)
+        {
+            self.retries.add(Retry::new(*claim, place, now_ns));
+            return Verdict::Again;
+        }
+        verdict
+    }
+
+    /// Programs are notified for which calls it is time.
+    pub(in crate::limit::supervision) fn announce(&mut self, now_ns: u64) {
+        let generation = self.region.generation.load(Ordering::Acquire);
+        self.retries.follow(&self.region, generation, now_ns);
+        while let Some(due) = self.retries.take_due(now_ns) {
+            match due {
+                Due::Announce(Retry { claim, pid, descriptor, .. }) => {
+                    let Used { cookie, direction, .. } = claim.used;
+                    let copy = self.copy(pid, descriptor).ok().flatten();
+                    let copy = copy.filter(|it| socket::cookie(it).ok() == Some(cookie));
+                    // Of one that is closed meanwhile the claim is given back a second later.
+                    let _ = copy.map(|copy| edges::make(copy, direction));
+                }
+                Due::GiveUp(retry) => self.give_back(&retry.claim, now_ns),
+            }
+        }
+    }
+}
+
+/// A call that must not block waits for so long.
+const SHORT_NS: u64 = 1_000_000;
