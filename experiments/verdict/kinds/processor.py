@@ -5,7 +5,7 @@ import sys
 import time
 
 import packets
-from trial import Trial, node
+from trial import Trial, Truth, node
 
 BUSY = "while True: pass"
 # Computes for a while and sleeps for a while, before all that is not of a real-time class.
@@ -81,4 +81,45 @@ def flood_beside(_chance):
         return measured(trial)
 
 
-KINDS = [nothing, busy_beside, busy_before_all, busy_before_all_once, busy_nodes, flood_beside]
+# Numbered datagrams, every fourth in two fragments: sends them, or prints how many came, and how many after a later one.
+NUMBERS = """
+import socket, sys, time
+sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+if sys.argv[1:]:
+    sock.setsockopt(socket.IPPROTO_IP, 10, 0)  # IP_MTU_DISCOVER: IP_PMTUDISC_DONT
+    sock.sendto(b"", (sys.argv[1], 9))
+    sock.recv(1)
+    for number in range(4000):
+        sock.sendto(number.to_bytes(4, "big") + bytes(1800 if number % 4 == 1 else 100), (sys.argv[1], 9))
+        if number % 4 == 3:
+            time.sleep(0.0005)
+else:
+    sock.bind(("", 9))
+    print("ready", flush=True)
+    data, sender = sock.recvfrom(1)
+    sock.sendto(b"", sender)
+    sock.settimeout(2)
+    last, count, overtaken = -1, 0, 0
+    try:
+        while last < 3999:
+            number = int.from_bytes(sock.recv(2000)[:4], "big")
+            count, overtaken, last = count + 1, overtaken + (number < last), max(last, number)
+    except TimeoutError:
+        pass
+    print(count, overtaken, flush=True)
+"""
+
+
+def fragments_beside_busy(chance):
+    """Whole and cut datagrams of one socket beside busy loops: a link keeps their order."""
+    nodes = node("a", NUMBERS, "b", keys="after: [b]") + node("b", NUMBERS, keys="ready: log:ready")
+    # Here order is measured, not lateness.
+    with Trial(f"nodes:\n{nodes}links:\n  - {{between: [a, b], latency: 2ms}}\n", "--max-lateness", "1s") as trial:
+        for _ in range(chance.randrange(1, 4)):
+            trial.beside([sys.executable, "-c", BUSY])
+        report = trial.finish()
+        count, overtaken = (int(word) for word in trial.output("b").split()[-2:])
+        return report, Truth(overtaken > 0, f"{overtaken} of {count} datagrams came after a later one")
+
+
+KINDS = [nothing, busy_beside, busy_before_all, busy_before_all_once, busy_nodes, flood_beside, fragments_beside_busy]

@@ -43,7 +43,7 @@ impl Steering {
     /// That it could not be done, as a note of the run.
     pub(super) fn note(&self) -> Option<String> {
         let error = self.failure.as_ref()?;
-        Some(format!("packets may be reordered at the highest rates: {DEFAULT_MASK}: {error}"))
+        Some(format!("packets of a node may be reordered: {DEFAULT_MASK}: {error}"))
     }
 }
 
