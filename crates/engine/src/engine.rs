@@ -306,7 +306,8 @@ impl Engine {
         self.core.handoffs.pop()
     }
 
-    /// When to call `handle_timeout` next; `None`: when something else has happened.
+    /// When to call `handle_timeout` next; `None`: when something else has happened. It is before the
+    /// latest `now` where a packet came after it should have left.
     #[must_use]
     #[inline]
     pub fn poll_timeout(&self) -> Option<Time> {

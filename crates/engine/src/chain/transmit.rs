@@ -317,7 +317,8 @@ impl Chain {
             now = work.now;
         }
         let out = if self.site.ends_at_node { packet.times.last } else { packet.times.first };
-        if out <= now && self.line.next().is_none_or(|next| next > now) {
+        // What should have left before leaves by its alarm, which has that time.
+        if out == now && self.line.next().is_none_or(|next| next > now) {
             return self.exit(packet, work);
         }
         self.lined_up += count;
