@@ -215,7 +215,13 @@ impl Machines {
     /// machine was too busy for is repeated, with the reason printed.
     #[track_caller]
     pub(crate) fn pass(&mut self, scenario: &str) -> Outcome {
-        let run = self.start(scenario, &["--attempts", "5"]);
+        self.pass_within(scenario, MAX_LATENESS)
+    }
+
+    /// The same with another bound of lateness.
+    #[track_caller]
+    pub(crate) fn pass_within(&mut self, scenario: &str, max_lateness: &str) -> Outcome {
+        let run = self.start_within(scenario, max_lateness, &["--attempts", "5"]);
         let outcome = run.finish_within(5 * LONGEST_RUN);
         outcome.assert_code(0);
         outcome
@@ -223,12 +229,16 @@ impl Machines {
 
     /// Starts a scenario over all machines, from the first.
     pub(crate) fn start(&mut self, scenario: &str, options: &[&str]) -> Run {
+        self.start_within(scenario, MAX_LATENESS, options)
+    }
+
+    fn start_within(&mut self, scenario: &str, max_lateness: &str, options: &[&str]) -> Run {
         self.runs += 1;
         let (file, out) = (format!("net-{}.yaml", self.runs), format!("out-{}", self.runs));
         self.write(&file, scenario);
         let hosts = format!("{},all", address(0));
         let words = ["run", &file, "--hosts", &hosts, "--key", "../key", "--out", &out];
-        let late = ["--max-lateness", MAX_LATENESS];
+        let late = ["--max-lateness", max_lateness];
         let command = self.windtunnel(0, &[&words, &late[..], options].concat());
         Run::start(command, self.home(0).join(out))
     }
