@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
-use std::sync::atomic::Ordering;
 
 use rustix::fs::{FileType, SeekFrom};
 use windtunnel_budget::pacing::region::{KEY, NO_PEER, peer_key};
@@ -78,11 +77,10 @@ struct Touched {
 
 impl Looker {
     pub(super) fn new(region: Limited) -> Looker {
-        let retries = Retries::new(region.generation.load(Ordering::Acquire));
         Looker {
             region,
             edges: Edges::default(),
-            retries,
+            retries: Retries::default(),
             processes: Processes::default(),
             sockets: Sockets::default(),
             counted: BTreeSet::new(),
@@ -171,8 +169,7 @@ impl Looker {
     fn forget_socket(&mut self, cookie: u64) {
         self.edges.forget(cookie);
         for direction in Direction::ALL {
-            let kept = self.retries.take((cookie, direction));
-            kept.into_iter().for_each(|retry| self.give_back(&retry.claim, clock::monotonic_ns()));
+            self.give_up((cookie, direction), clock::monotonic_ns());
         }
         if self.sockets.forget(cookie) {
             self.paced.push((cookie, 0));

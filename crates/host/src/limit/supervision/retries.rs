@@ -7,8 +7,8 @@ use windtunnel_budget::pacing::{Direction, Region};
 
 use super::waits::{Claim, RATES_NS};
 
-/// One direction of a stream, by the kernel's number of its socket.
-pub(super) type Way = (u64, Direction);
+/// The kernel's number of a stream's socket, and a direction.
+pub(super) type StreamDirection = (u64, Direction);
 
 /// A call that is to be tried again.
 #[derive(Debug, Clone, Copy)]
@@ -22,13 +22,11 @@ pub(super) struct Retry {
     is_announced: bool,
 }
 
-/// All of them, one for each way at the most.
-#[derive(Debug)]
+/// All of them, one for each direction of a stream at the most.
+#[derive(Debug, Default)]
 pub(super) struct Retries {
-    by_way: BTreeMap<(u64, usize), Retry>,
-    by_time: BTreeSet<(u64, (u64, usize))>,
-    /// Of the rates that claims were made at.
-    generation: u32,
+    by_stream: BTreeMap<StreamDirection, Retry>,
+    by_time: BTreeSet<(u64, StreamDirection)>,
 }
 
 /// What a call finds.
@@ -56,35 +54,35 @@ impl Retry {
         Retry { claim, pid, descriptor, since_ns, is_announced: false }
     }
 
+    fn of(&self) -> StreamDirection {
+        (self.claim.used.cookie, self.claim.used.direction)
+    }
+
     fn due_ns(&self) -> u64 {
         if self.is_announced { self.claim.at_ns.saturating_add(KEPT_NS) } else { self.claim.at_ns }
     }
 }
 
 impl Retries {
-    pub(super) fn new(generation: u32) -> Retries {
-        Retries { by_way: BTreeMap::new(), by_time: BTreeSet::new(), generation }
-    }
-
     /// A call has failed.
     pub(super) fn add(&mut self, retry: Retry) {
-        let used = retry.claim.used;
-        self.put(key((used.cookie, used.direction)), retry);
+        self.by_stream.insert(retry.of(), retry);
+        self.by_time.insert((retry.due_ns(), retry.of()));
     }
 
     /// A call comes.
-    pub(super) fn ask(&mut self, way: Way, now_ns: u64) -> Tried {
-        match self.by_way.get(&key(way)) {
+    pub(super) fn ask(&mut self, of: StreamDirection, now_ns: u64) -> Tried {
+        match self.by_stream.get(&of) {
             None => Tried::First,
             Some(retry) if now_ns < retry.claim.at_ns => Tried::Early,
-            Some(_) => self.take(way).map_or(Tried::First, Tried::InTime),
+            Some(_) => self.take(of).map_or(Tried::First, Tried::InTime),
         }
     }
 
-    /// Takes out that of a way.
-    pub(super) fn take(&mut self, way: Way) -> Option<Retry> {
-        let retry = self.by_way.remove(&key(way))?;
-        self.by_time.remove(&(retry.due_ns(), key(way)));
+    /// Takes out the one of a stream's direction.
+    pub(super) fn take(&mut self, of: StreamDirection) -> Option<Retry> {
+        let retry = self.by_stream.remove(&of)?;
+        self.by_time.remove(&(retry.due_ns(), of));
         Some(retry)
     }
 
@@ -95,36 +93,23 @@ impl Retries {
 
     /// What is to be done, one after the other.
     pub(super) fn take_due(&mut self, now_ns: u64) -> Option<Due> {
-        let (_, key) = *self.by_time.first().filter(|(due_ns, _)| *due_ns <= now_ns)?;
-        self.by_time.pop_first();
-        let retry = self.by_way.remove(&key)?;
+        let (_, of) = *self.by_time.first().filter(|(due_ns, _)| *due_ns <= now_ns)?;
+        let retry = self.take(of)?;
         if retry.is_announced {
             return Some(Due::GiveUp(retry));
         }
-        self.put(key, Retry { is_announced: true, ..retry });
+        self.add(Retry { is_announced: true, ..retry });
         Some(Due::Announce(retry))
     }
 
-    /// Where the rates have changed, what waits for them waits as much more or less.
-    pub(super) fn follow(&mut self, region: &Region, generation: u32, now_ns: u64) {
-        if std::mem::replace(&mut self.generation, generation) == generation {
-            return;
-        }
+    /// The rates have changed: what waits for them waits as much more or less.
+    pub(super) fn follow(&mut self, region: &Region, now_ns: u64) {
         self.by_time.clear();
-        for (key, mut retry) in std::mem::take(&mut self.by_way) {
+        for mut retry in std::mem::take(&mut self.by_stream).into_values() {
             retry.claim = retry.claim.at_rate_of(region, now_ns);
-            self.put(key, retry);
+            self.add(retry);
         }
     }
-
-    fn put(&mut self, key: (u64, usize), retry: Retry) {
-        self.by_way.insert(key, retry);
-        self.by_time.insert((retry.due_ns(), key));
-    }
-}
-
-fn key((cookie, direction): Way) -> (u64, usize) {
-    (cookie, direction as usize)
 }
 
 /// For how long a claim stays its program's, once that has been notified that it is time.
@@ -138,46 +123,48 @@ mod tests {
     use super::super::sockets::Used;
     use super::*;
 
-    const WAY: Way = (7, Direction::Send);
+    const STREAM: StreamDirection = (7, Direction::Send);
 
     fn retry(at_ns: u64) -> Retry {
-        let (cookie, direction) = WAY;
+        let (cookie, direction) = STREAM;
         let used = Used { cookie, key: 0, direction, thread: 1, is_tcp: true, may_block: false };
         Retry::new(Claim { used, bytes: 10, rate_bps: 8_000, at_ns }, (1, 3), 0)
     }
 
     #[test]
     fn a_call_that_comes_too_early_finds_its_claim_when_it_is_time() {
-        let mut retries = Retries::new(0);
-        assert!(matches!(retries.ask(WAY, 0), Tried::First));
+        let mut retries = Retries::default();
+        assert!(matches!(retries.ask(STREAM, 0), Tried::First));
         retries.add(retry(100));
-        assert!(matches!(retries.ask(WAY, 99), Tried::Early));
+        assert!(matches!(retries.ask(STREAM, 99), Tried::Early));
         assert!(matches!(retries.ask((7, Direction::Receive), 99), Tried::First));
-        assert!(matches!(retries.ask(WAY, 100), Tried::InTime(retry) if retry.claim.bytes == 10));
-        assert!(matches!(retries.ask(WAY, 100), Tried::First));
+        assert!(
+            matches!(retries.ask(STREAM, 100), Tried::InTime(retry) if retry.claim.bytes == 10)
+        );
+        assert!(matches!(retries.ask(STREAM, 100), Tried::First));
         assert_eq!(retries.next_ns(0), None);
     }
 
     #[test]
     fn a_program_is_notified_once_and_loses_its_claim_after_a_second() {
-        let mut retries = Retries::new(0);
+        let mut retries = Retries::default();
         retries.add(retry(100));
         assert!(retries.take_due(99).is_none());
         assert!(matches!(retries.take_due(100), Some(Due::Announce(_))));
         assert!(retries.take_due(100).is_none());
         assert_eq!(retries.next_ns(100 + KEPT_NS), Some(100 + KEPT_NS));
         assert!(matches!(retries.take_due(100 + KEPT_NS), Some(Due::GiveUp(_))));
-        assert!(matches!(retries.ask(WAY, 100 + KEPT_NS), Tried::First));
+        assert!(matches!(retries.ask(STREAM, 100 + KEPT_NS), Tried::First));
     }
 
     #[test]
     fn another_rate_moves_the_time() {
         let region = Limited::create_in(&tempfile::tempfile().unwrap()).unwrap();
         region.begin(0, 0, Per::Tree, [8_000, 0]);
-        let mut retries = Retries::new(0);
+        let mut retries = Retries::default();
         retries.add(retry(1_000));
         region.set_rate(0, Direction::Send, 16_000);
-        retries.follow(&region, 1, 0);
+        retries.follow(&region, 0);
         assert_eq!(retries.next_ns(0), Some(500));
     }
 }

@@ -40,12 +40,10 @@ pub(super) struct Claim {
 }
 
 /// All of them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Waits {
     by_time: BTreeMap<(u64, u64), Waiting>,
     next: u64,
-    /// Of the rates that claims were made at.
-    generation: u32,
 }
 
 impl Claim {
@@ -73,10 +71,6 @@ impl Waiting {
 }
 
 impl Waits {
-    pub(super) fn new(generation: u32) -> Waits {
-        Waits { by_time: BTreeMap::new(), next: 0, generation }
-    }
-
     /// Adds a call: its number.
     pub(super) fn add(&mut self, waiting: Waiting, now_ns: u64) -> u64 {
         self.next += 1;
@@ -102,12 +96,9 @@ impl Waits {
         self.by_time.keys().next().map(|(due_ns, _)| (*due_ns).min(now_ns + RATES_NS))
     }
 
-    /// Where the rates have changed, what waits for them waits as much more or less; where there is
-    /// none any more, it is due.
-    pub(super) fn follow(&mut self, region: &Region, generation: u32, now_ns: u64) {
-        if std::mem::replace(&mut self.generation, generation) == generation {
-            return;
-        }
+    /// The rates have changed: what waits for them waits as much more or less; where there is none any
+    /// more, it is due.
+    pub(super) fn follow(&mut self, region: &Region, now_ns: u64) {
         for ((_, number), mut waiting) in std::mem::take(&mut self.by_time) {
             if let Why::Limit(claim) = &mut waiting.why {
                 *claim = claim.at_rate_of(region, now_ns);
@@ -150,7 +141,7 @@ mod tests {
 
     #[test]
     fn calls_go_on_in_the_order_of_their_times() {
-        let mut waits = Waits::new(0);
+        let mut waits = Waits::default();
         for at_ns in [30, 10, 20, 40] {
             waits.add(waiting(at_ns, None), 0);
         }
@@ -161,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_timeout_of_the_socket_ends_a_wait_before_its_time() {
-        let mut waits = Waits::new(0);
+        let mut waits = Waits::default();
         waits.add(waiting(1_000, Some(100)), 0);
         assert!(due(&mut waits, 99).is_empty());
         assert_eq!(due(&mut waits, 100), [1_000]);
@@ -170,19 +161,19 @@ mod tests {
     #[test]
     fn another_rate_moves_the_times_of_those_that_wait() {
         let region = region([8_000, 0]);
-        let mut waits = Waits::new(0);
+        let mut waits = Waits::default();
         waits.add(waiting(1_000, None), 0);
         region.set_rate(0, Direction::Send, 16_000);
-        waits.follow(&region, 1, 0);
+        waits.follow(&region, 0);
         assert_eq!(waits.next_ns(0), Some(500));
         region.set_rate(0, Direction::Send, 0);
-        waits.follow(&region, 2, 0);
+        waits.follow(&region, 0);
         assert_eq!(due(&mut waits, 0), [1_000]);
     }
 
     #[test]
     fn a_call_can_be_taken_out_by_its_number() {
-        let mut waits = Waits::new(0);
+        let mut waits = Waits::default();
         let number = waits.add(waiting(10, None), 0);
         assert!(waits.take(number).is_some());
         assert!(waits.take(number).is_none());

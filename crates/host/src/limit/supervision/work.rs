@@ -32,6 +32,8 @@ pub(super) struct Work {
     notes: Option<(Notes, BTreeMap<u64, usize>)>,
     living: Arc<AtomicUsize>,
     waits: Waits,
+    /// Of the rates that claims were made at.
+    generation: u32,
     /// Where listeners are handed over.
     doors: BTreeMap<u64, OwnedFd>,
     listeners: BTreeMap<u64, Listener>,
@@ -52,7 +54,7 @@ impl Work {
     ) -> io::Result<Work> {
         set.add(stop, STOP)?;
         set.add(&timer, TIMER)?;
-        let waits = Waits::new(looker.region.generation.load(Ordering::Acquire));
+        let generation = looker.region.generation.load(Ordering::Acquire);
         let (listeners, messages) = (BTreeMap::new(), BTreeMap::new());
         let (token_next, tokens) = (TIMER + 1 + doors.len() as u64, TIMER + 1..);
         let doors: BTreeMap<u64, OwnedFd> = tokens.zip(doors).collect();
@@ -67,7 +69,8 @@ impl Work {
             moves,
             notes,
             living,
-            waits,
+            waits: Waits::default(),
+            generation,
             doors,
             listeners,
             messages,
@@ -237,7 +240,10 @@ impl Work {
     fn release(&mut self) {
         let now_ns = clock::monotonic_ns();
         let generation = self.looker.region.generation.load(Ordering::Acquire);
-        self.waits.follow(&self.looker.region, generation, now_ns);
+        if std::mem::replace(&mut self.generation, generation) != generation {
+            self.waits.follow(&self.looker.region, now_ns);
+            self.looker.retries.follow(&self.looker.region, now_ns);
+        }
         while let Some((number, waiting)) = self.waits.take_due(now_ns) {
             let is_late = waiting.late_ns.is_some_and(|late_ns| late_ns <= now_ns);
             match waiting.why {

@@ -1,12 +1,10 @@
 //! Calls that fail with `EAGAIN`, and that are tried again.
 
-use std::sync::atomic::Ordering;
-
 use windtunnel_record::tcp_info::state::CLOSED;
 use windtunnel_sys::socket;
 
 use super::super::edges;
-use super::super::retries::{Due, Retry, Tried};
+use super::super::retries::{Due, Retry, StreamDirection, Tried};
 use super::super::sockets::Used;
 use super::super::waits::{Claim, Why};
 use super::{Looker, Verdict};
@@ -15,12 +13,11 @@ impl Looker {
     /// Whether a call on a stream failed and is tried again: the claim of that is there. None is kept for
     /// one that may block now, nor where the connection has ended.
     pub(super) fn try_again(&mut self, used: Used, state: u8, now_ns: u64) -> Option<Verdict> {
-        let way = (used.cookie, used.direction);
-        match self.retries.ask(way, now_ns) {
+        let of = (used.cookie, used.direction);
+        match self.retries.ask(of, now_ns) {
             Tried::First => None,
             Tried::Early if used.may_block || state == CLOSED => {
-                let kept = self.retries.take(way);
-                kept.into_iter().for_each(|retry| self.give_back(&retry.claim, now_ns));
+                self.give_up(of, now_ns);
                 None
             }
             Tried::Early => Some(Verdict::Again),
@@ -30,6 +27,13 @@ impl Looker {
                 self.let_go(&Claim { used, ..retry.claim }, now_ns);
                 Some(Verdict::Go)
             }
+        }
+    }
+
+    /// What a call claimed that is not tried again is given back.
+    pub(super) fn give_up(&mut self, of: StreamDirection, now_ns: u64) {
+        if let Some(retry) = self.retries.take(of) {
+            self.give_back(&retry.claim, now_ns);
         }
     }
 
@@ -52,8 +56,6 @@ impl Looker {
 
     /// Programs are notified for which calls it is time.
     pub(in crate::limit::supervision) fn announce(&mut self, now_ns: u64) {
-        let generation = self.region.generation.load(Ordering::Acquire);
-        self.retries.follow(&self.region, generation, now_ns);
         while let Some(due) = self.retries.take_due(now_ns) {
             match due {
                 Due::Announce(Retry { claim, pid, descriptor, .. }) => {
