@@ -11,6 +11,8 @@
 
 #[path = "programs/attempts.rs"]
 mod attempts;
+#[path = "programs/births.rs"]
+mod births;
 #[path = "programs/bounds.rs"]
 mod bounds;
 #[path = "programs/capture.rs"]

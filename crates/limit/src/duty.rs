@@ -20,6 +20,7 @@ use windtunnel_budget::processor::{DutyCycle, Meter, Reading, Window};
 use windtunnel_sys::poll::{self, Event, PollFd, PollFlags};
 use windtunnel_sys::{clock, schedule};
 
+use crate::births::Births;
 use crate::scope::Scope;
 use crate::usage::Usage;
 use crate::worker::Worker;
@@ -59,6 +60,8 @@ struct State {
     /// With the share that was asked.
     windows: Vec<(Window, u32)>,
     failure: Option<String>,
+    /// Processes that may be born stopped when all run.
+    births: Births,
     /// What is stopped with the programs, and the processor time that it had used before.
     worker: Option<(Arc<Worker>, u64)>,
 }
@@ -189,10 +192,14 @@ impl Shared {
 
     /// Processor time of the programs and of what works for them.
     fn used_ns(&self, usage: &mut Usage) -> u64 {
-        let worker = self.state().worker.clone();
+        let used_ns = usage.read();
+        let mut state = self.state();
+        if self.scope.is_signalled_at_once() {
+            state.births.add(usage.new_processes());
+        }
         let of_worker =
-            worker.map_or(0, |(worker, before_ns)| worker.used_ns().saturating_sub(before_ns));
-        usage.read().saturating_add(of_worker)
+            |(worker, before_ns): &(Arc<Worker>, u64)| worker.used_ns().saturating_sub(*before_ns);
+        used_ns.saturating_add(state.worker.as_ref().map_or(0, of_worker))
     }
 
     /// One look; when the next is due.
@@ -221,6 +228,8 @@ impl Shared {
         }
         if state.is_stopped() {
             at_ns = at_ns.min(now_ns.saturating_add(self.scope.stays_stopped_ns()));
+        } else {
+            state.births.resume();
         }
         if window.is_some() || state.failure.is_some() {
             let share = state.share;

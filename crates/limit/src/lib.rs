@@ -11,6 +11,7 @@
 //! | --- | --- |
 //! | [`attach`] | having the calls of processes shown that run already |
 //! | [`around`] | [`Around`]: a control group for processes that run already |
+//! | [`births`] | processes that are born stopped, although all were let go on |
 //! | [`choice`] | [`Choice`]: the mechanism for a run, and the group of each node |
 //! | [`membership`] | [`Outsider`]: a process that has left its control group |
 //! | [`mechanism`] | [`Mechanism`]: how a limit is held |
@@ -32,6 +33,7 @@
 
 pub mod around;
 pub mod attach;
+pub mod births;
 pub mod census;
 pub mod choice;
 pub mod disks;

@@ -49,6 +49,11 @@ impl Scope {
         }
     }
 
+    /// Whether a signal goes to all at once, and so also to children whose forks are under way.
+    pub(crate) fn is_signalled_at_once(&self) -> bool {
+        matches!(self, Scope::Namespace)
+    }
+
     /// How long all stay stopped at least before it is looked whether some are not: a signal to a
     /// namespace reaches all of it at once.
     pub(crate) fn stays_stopped_ns(&self) -> u64 {

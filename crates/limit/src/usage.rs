@@ -28,6 +28,8 @@ pub struct Usage {
     scope: Scope,
     /// By process number, those seen last time.
     seen: BTreeMap<i32, Seen>,
+    /// Those that the last reading was the first to see.
+    new: Vec<Pid>,
     ended: Ended,
     /// Last seen of processes that ended after the accounts were read.
     ended_late_ns: Option<u64>,
@@ -61,6 +63,7 @@ impl Usage {
         let mut usage = Usage {
             scope,
             seen: BTreeMap::new(),
+            new: Vec::new(),
             ended: Ended::default(),
             ended_late_ns: None,
             total_ns: 0,
@@ -84,6 +87,7 @@ impl Usage {
 
     /// Nanoseconds of processor time until now, without that of the calling process itself.
     pub fn read(&mut self) -> u64 {
+        self.new.clear();
         let mut children_ns = clock::ended_children_cpu_ns();
         let ended_ns = self.look();
         let ends = ended_ns.is_some() || self.ended_late_ns.is_some();
@@ -130,8 +134,17 @@ impl Usage {
             // account, or lost: numbers return after tens of thousands of processes.
             *seen = Seen::default();
         }
+        if seen.reading == 0 {
+            self.new.push(process);
+        }
         seen.computed = own_ns > seen.own_ns;
         (seen.own_ns, seen.reading) = (own_ns, self.readings);
+    }
+
+    /// The processes that the last reading was the first to see.
+    #[must_use]
+    pub fn new_processes(&self) -> &[Pid] {
+        &self.new
     }
 
     /// By how much accounts may be behind: each is cut to ticks, for user and system time.

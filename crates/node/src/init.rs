@@ -34,6 +34,7 @@ mod probe;
 mod programs;
 mod receive;
 pub(crate) mod record;
+mod resumption;
 mod root;
 mod serve;
 mod settings;

@@ -1,5 +1,5 @@
 //! Processes: their attributes, signals to them, waiting for them, starting programs in them.
-//! Source: prctl(2), kill(2), waitpid(2), pidfd_open(2).
+//! Source: prctl(2), kill(2), waitpid(2), pidfd_open(2), proc_pid_syscall(5).
 
 mod spawn;
 
@@ -130,6 +130,22 @@ pub fn kill_all(signal: Signal) -> io::Result<()> {
     // SAFETY: kill(2) takes no pointers.
     check(unsafe { libc::kill(-1, signal.as_raw()) }).map(drop)
 }
+
+/// Whether a process that is stopped is in the system call that forks, as its parent or its child.
+///
+/// # Errors
+/// `EACCES` without the rights to trace it, `ENOENT` or `ESRCH` when it has ended.
+pub fn is_in_fork(pid: Pid) -> io::Result<bool> {
+    let text = std::fs::read_to_string(format!("/proc/{}/syscall", pid.as_raw_nonzero()))?;
+    let number = text.split_ascii_whitespace().next().and_then(|number| number.parse().ok());
+    Ok(number.is_some_and(|number| FORKS.contains(&number)))
+}
+
+#[cfg(target_arch = "x86_64")]
+const FORKS: &[libc::c_long] =
+    &[libc::SYS_clone, libc::SYS_clone3, libc::SYS_fork, libc::SYS_vfork];
+#[cfg(not(target_arch = "x86_64"))]
+const FORKS: &[libc::c_long] = &[libc::SYS_clone, libc::SYS_clone3];
 
 /// Opens a process as a descriptor, which becomes readable when it ends.
 ///

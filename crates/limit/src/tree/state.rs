@@ -73,6 +73,11 @@ impl State {
         }
     }
 
+    /// Whether it has not called execve(2) since it was made.
+    pub(crate) fn is_forked_without_exec(&self) -> bool {
+        self.flags & FORKED_WITHOUT_EXEC != 0
+    }
+
     /// Whether it has not called execve(2) since it was made, or is about to end.
     pub(crate) fn is_beginning_or_ending(&self) -> bool {
         self.flags & (FORKED_WITHOUT_EXEC | EXITING) != 0

@@ -18,6 +18,7 @@ use super::limit::ProcessorLimit;
 use super::observe::Supervision;
 use super::own::Own;
 use super::record::Left;
+use super::resumption::Resumption;
 use super::{InitSetup, receive, record};
 use crate::hint;
 use crate::message::{ExitStatus, Reply, Spawn};
@@ -43,6 +44,7 @@ pub(super) struct Programs {
     running: BTreeMap<i32, (u64, Pid)>,
     supervision: Option<Supervision>,
     limit: ProcessorLimit,
+    resumption: Resumption,
     bounds: Bounds,
 }
 
@@ -66,6 +68,7 @@ impl Programs {
             running: BTreeMap::new(),
             supervision: None,
             limit: ProcessorLimit::default(),
+            resumption: Resumption::default(),
             bounds: Bounds::default(),
         }
     }
@@ -87,6 +90,7 @@ impl Programs {
 
     /// Limits the processor time of all programs together.
     pub(super) fn limit_processor(&mut self, share: u32) -> Option<Reply> {
+        self.resumption.end();
         self.limit.set(share)
     }
 
@@ -168,7 +172,7 @@ impl Programs {
 
     /// Signals a program's process group, or all processes of the node. That no process is
     /// there (any more) is not a failure.
-    pub(super) fn signal(&self, id: Option<u64>, number: i32) -> Option<Reply> {
+    pub(super) fn signal(&mut self, id: Option<u64>, number: i32) -> Option<Reply> {
         let failed = |error: &io::Error| {
             let message = format!("cannot send signal {number}: {error}");
             Some(Reply::SignalFailed { id, message })
@@ -190,13 +194,32 @@ impl Programs {
     }
 
     /// With a limit, who is stopped depends on that, too.
-    fn signal_all(&self, signal: Signal) -> io::Result<()> {
+    fn signal_all(&mut self, signal: Signal) -> io::Result<()> {
         let held = match signal {
             Signal::STOP => self.limit.hold(true),
             Signal::CONT => self.limit.hold(false),
             _ => None,
         };
-        held.unwrap_or_else(|| process::kill_all(signal))
+        if let Some(held) = held {
+            return held;
+        }
+        let sent = process::kill_all(signal);
+        match signal {
+            Signal::STOP => self.resumption.end(),
+            Signal::CONT => self.resumption.begin(clock::monotonic_ns()),
+            _ => {}
+        }
+        sent
+    }
+
+    /// What is left to do after all were let go on.
+    pub(super) fn resumption(&self) -> &Resumption {
+        &self.resumption
+    }
+
+    /// Does that, if it is time.
+    pub(super) fn resume(&mut self) {
+        self.resumption.turn(clock::monotonic_ns());
     }
 
     /// Reaps processes that have ended: the next of our programs among them, silently passing over

@@ -59,6 +59,7 @@ impl Server<'_> {
         while let Some(reply) = self.probes.take() {
             self.reply(&reply)?;
         }
+        self.programs.resume();
         self.look()?;
         self.echo()
     }
@@ -82,6 +83,7 @@ impl Server<'_> {
     fn timeout(&self) -> Option<Duration> {
         let now_ns = clock::monotonic_ns();
         let times = self.echoes.iter().map(Echo::wake_at_ns);
+        let times = times.chain(self.programs.resumption().due_ns());
         let times = times.map(|at_ns| Duration::from_nanos(at_ns.saturating_sub(now_ns)));
         let look = (!self.watches.is_empty()).then_some(LOOK_EVERY);
         times.chain(look).min()

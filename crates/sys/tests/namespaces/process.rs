@@ -1,7 +1,9 @@
 //! What the first process of a namespace has to do.
 
 use std::io::{Read, Write};
+use std::time::Duration;
 
+use windtunnel_sys::mount;
 use windtunnel_sys::namespace::{self, Flags, Fork};
 use windtunnel_sys::process::{self, Pid, Signal, Status};
 use windtunnel_sys::signal::Reader;
@@ -12,6 +14,11 @@ pub(crate) const CASES: &[Case] = &[
     Case { name: "the_init_reaps_orphans", flags: Flags::PID, body: orphans },
     Case { name: "the_init_can_end_everybody_else", flags: Flags::PID, body: end_all },
     Case { name: "a_child_ends_with_its_parent", flags: Flags::PID, body: parent_death },
+    Case {
+        name: "a_child_may_be_born_stopped",
+        flags: Flags::PID.with(Flags::MOUNT),
+        body: born_stopped,
+    },
     Case { name: "a_childs_end_is_a_signal_to_read", flags: Flags::NONE, body: child_signal },
 ];
 
@@ -40,6 +47,44 @@ fn orphans() -> Outcome {
     let (_, status) = process::wait_any(false).unwrap().unwrap();
     assert_eq!(status, Status::Exited(7));
     Ok(())
+}
+
+/// The kernel discards SIGCONT before it would reach a child whose fork is under way, and not SIGSTOP.
+fn born_stopped() -> Outcome {
+    mount::set_propagation("/", mount::Propagation::Private).unwrap();
+    mount::proc("/proc").unwrap();
+    let memory = vec![1_u8; 64 << 20];
+    let forks = fork(|| {
+        while !memory.is_empty() {
+            let child = fork(|| 0);
+            process::wait_pid(child, false).unwrap();
+        }
+        0
+    });
+    let children = format!("/proc/{}/task/{0}/children", forks.as_raw_nonzero());
+    let stopped = (0..5000).find_map(|_| {
+        process::kill_all(Signal::STOP).unwrap();
+        process::kill_all(Signal::CONT).unwrap();
+        std::thread::sleep(Duration::from_millis(3));
+        let child = std::fs::read_to_string(&children).unwrap().trim().parse().ok()?;
+        let child = Pid::from_raw(child)?;
+        is_stopped(child).then_some(child)
+    });
+    // Otherwise the kernel has been mended.
+    if let Some(child) = stopped {
+        assert!(process::is_in_fork(child).unwrap());
+        let itself = fork(|| process::kill(process::current(), Signal::STOP).map_or(1, |()| 0));
+        while !is_stopped(itself) {
+            std::thread::yield_now();
+        }
+        assert!(!process::is_in_fork(itself).unwrap());
+    }
+    Ok(())
+}
+
+fn is_stopped(pid: Pid) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+    stat.is_ok_and(|text| text.contains(") T "))
 }
 
 fn end_all() -> Outcome {

@@ -1,0 +1,55 @@
+//! What is left to do after all programs were let go on at once.
+
+use std::time::Duration;
+
+use windtunnel_limit::{Scope, births};
+
+/// Looks for processes that were born stopped, for a while.
+#[derive(Debug, Default)]
+pub(super) struct Resumption {
+    next: Option<Look>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Look {
+    at_ns: u64,
+    /// Since the one before.
+    after: Duration,
+}
+
+impl Resumption {
+    /// All programs go on from `now_ns`.
+    pub(super) fn begin(&mut self, now_ns: u64) {
+        self.next = Some(Look::after(FIRST, now_ns));
+    }
+
+    /// They are stopped again, or a limit looks.
+    pub(super) fn end(&mut self) {
+        self.next = None;
+    }
+
+    /// When it has something to do, if it has.
+    pub(super) fn due_ns(&self) -> Option<u64> {
+        self.next.map(|look| look.at_ns)
+    }
+
+    /// Does it, if it is time.
+    pub(super) fn turn(&mut self, now_ns: u64) {
+        let Some(look) = self.next.filter(|look| look.at_ns <= now_ns) else { return };
+        births::resume(Scope::Namespace.processes());
+        let after = look.after * GROWTH;
+        self.next = (after <= LAST).then(|| Look::after(after, now_ns));
+    }
+}
+
+impl Look {
+    fn after(after: Duration, now_ns: u64) -> Look {
+        let after_ns = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX);
+        Look { at_ns: now_ns.saturating_add(after_ns), after }
+    }
+}
+
+/// A fork is under way for that long, unless its process waits for a processor.
+const FIRST: Duration = Duration::from_millis(2);
+const GROWTH: u32 = 8;
+const LAST: Duration = Duration::from_secs(8);
