@@ -34,6 +34,8 @@ test('the verdict and its reasons come first', async () => {
     'Seed',
     '6.18.44',
     '2 of 3',
+    '187 on links, ',
+    'in receive queues, 416 at full sockets',
   ]) {
     assert.ok(text.includes(part), part);
   }

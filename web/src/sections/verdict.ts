@@ -1,5 +1,6 @@
 /** The head of a report: may the run be believed, did it do what was asked, and what run it was. */
 import type { Document, Run, Summary } from '../document/types';
+import { BY_MACHINE, drops, type Drops } from '../document/drops';
 import type { RunView } from '../document/view';
 import { bytes, grouped, moment, ns, percent, plural } from '../format';
 import { h, type Child } from '../dom/element';
@@ -95,7 +96,7 @@ function tiles(view: RunView): HTMLElement {
   const met = expectations.filter((one) => one.met).length;
   const failed = programs.filter((one) => one.failed).length;
   const links = summary?.links || [];
-  const dropped = links.reduce((all, one) => all + total(one.dropped_packets), 0);
+  const dropped = summary ? drops(summary) : [];
   const offered = links.reduce((all, one) => all + one.offered_packets, 0);
   return h(
     'div',
@@ -124,12 +125,23 @@ function tiles(view: RunView): HTMLElement {
           'summed over link directions',
         )
       : null,
-    links.length
-      ? tile('Dropped', percent(offered ? dropped / offered : 0), plural(dropped, 'packet'))
-      : null,
+    links.length ? droppedTile(dropped, offered) : null,
     summary?.lateness
       ? tile('Lateness', ns(summary.lateness.p99_ns), `p99; at most ${ns(summary.lateness.max_ns)}`)
       : null,
+  );
+}
+
+function droppedTile(places: Drops[], offered: number): HTMLElement {
+  const all = places.reduce((before, one) => before + one.packets, 0);
+  // What the machine dropped was offered to no link.
+  const early = places.find((one) => one.where === BY_MACHINE)?.packets || 0;
+  const each = places.map((one) => `${grouped(one.packets)} ${one.where}`).join(', ');
+  const onLinksOnly = places.every((one) => one.where === 'on links');
+  return tile(
+    'Dropped',
+    percent(all ? all / (offered + early) : 0),
+    onLinksOnly ? plural(all, 'packet') : each,
   );
 }
 
@@ -141,10 +153,6 @@ function tile(name: string, value: string, more: string, bad = false): HTMLEleme
     h('span', { class: 'tile-value' }, value),
     h('span', { class: 'tile-more' }, more),
   );
-}
-
-function total(counts: Record<string, number>): number {
-  return Object.values(counts).reduce((all, n) => all + n, 0);
 }
 
 function origin(document: Document, run: Run, summary: Summary): HTMLElement {
