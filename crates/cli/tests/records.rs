@@ -253,7 +253,7 @@ fn tshark_reads_packets_with_nanoseconds_interfaces_sequence_numbers_and_drops()
     let run = Run::conversation();
     let file = run.path().join("wire.pcapng");
     let path = file.to_str().unwrap();
-    run.output("export", &["--format", "pcapng", "--link", "wire", "-o", path]);
+    run.output("export", &["--format", "pcapng", "--link", "wire", "--points", "all", "-o", path]);
     let fields = [
         "frame.time_epoch",
         "frame.interface_name",
@@ -286,6 +286,15 @@ fn tshark_reads_packets_with_nanoseconds_interfaces_sequence_numbers_and_drops()
         line(341 * MS, "delivered", 40, 1061, ack, ""),
     ];
     assert_eq!(text.lines().collect::<Vec<_>>(), expected);
+    let export = |more: &[&str]| {
+        run.output("export", &[&["--format", "pcapng", "--force", "-o", path], more].concat());
+        tshark(&file, &fields).unwrap().lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    // As a capture at the client, which shows nothing sent again but what was.
+    let sent = [&expected[0], &expected[2], &expected[3], &expected[6]];
+    assert_eq!(export(&[]), sent.map(String::clone));
+    assert_eq!(export(&["--link", "wire"]), sent.map(String::clone));
+    assert_eq!(export(&["--kind", "dropped"]), [expected[4].clone()]);
     run.output("export", &["--format", "pcapng", "--node", "server", "--force", "-o", path]);
     let text = tshark(&file, &["frame.interface_name", "frame.interface_description"]).unwrap();
     let delivered =

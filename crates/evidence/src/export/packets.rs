@@ -9,6 +9,7 @@ use windtunnel_model::record::Kind;
 
 use super::offers::Offers;
 use super::pcapng::{self, Heading, Interface, Packet};
+use crate::file::LaneName;
 use crate::rows::is_packet;
 use crate::{Entry, Evidence};
 use frame::Frames;
@@ -18,10 +19,20 @@ use frame::Frames;
 pub enum Place {
     /// Everywhere.
     All,
-    /// As a node sends and receives them.
-    Node(String),
-    /// At both ends of a link.
-    Link(String),
+    /// As these nodes send and receive them.
+    Nodes(Vec<String>),
+    /// At both ends of these links.
+    Links(Vec<String>),
+}
+
+/// How often a packet is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Points {
+    /// Once: as a capture there would see it. Everywhere, that is where a node sends it; at a node, what
+    /// it sends and what it receives; on a link, what is offered to it.
+    Once,
+    /// At each lane that it is offered to, comes out of, or is dropped by.
+    All,
 }
 
 /// What happens to a packet at a lane, each an interface of its own.
@@ -34,8 +45,8 @@ const POINTS: [(Kind, &str, Heading); 3] = [
 const COMMENT: &str = "Made from records of Windtunnel. Packets have no payload, and no headers were \
     recorded: these are made from each packet's flow, stream offset, acknowledgement and flags. \
     Ethernet addresses, checksums of TCP and UDP, windows and options are not those of the packet. \
-    The original length is that without options. Each lane of a link has three interfaces: \
-    packets as they are offered, delivered and dropped. Trains of segments are one packet.";
+    The original length is that without options. Each lane of a link has up to three \
+    interfaces: packets as they are offered, delivered and dropped. Trains of segments are one packet.";
 
 /// Writes the packets at `place` among `entries` as pcapng. Nothing but packets in lanes is
 /// written.
@@ -45,13 +56,13 @@ const COMMENT: &str = "Made from records of Windtunnel. Packets have no payload,
 pub fn packets<'a>(
     evidence: &Evidence,
     entries: impl Iterator<Item = &'a Entry>,
-    place: &Place,
+    (place, points): (&Place, Points),
     out: &mut impl Write,
 ) -> io::Result<()> {
     let mut buffer = Vec::new();
     let program = evidence.members().first().map_or("", |member| member.header.program.as_str());
     pcapng::section(&mut buffer, program, COMMENT);
-    let interfaces = interfaces(evidence, place, &mut buffer);
+    let interfaces = interfaces(evidence, (place, points), &mut buffer);
     let frames = Frames::new(evidence);
     let mut offers = Offers::default();
     for entry in entries.filter(|entry| entry.kind().is_some_and(is_packet)) {
@@ -77,21 +88,44 @@ pub fn packets<'a>(
     out.write_all(&buffer)
 }
 
+impl Place {
+    /// Whether it is where a packet is, of which a lane has a record of this kind.
+    fn has(&self, lane: &LaneName, kind: Kind) -> bool {
+        let at = if kind == Kind::Delivered { &lane.to } else { &lane.from };
+        match self {
+            Place::All => true,
+            Place::Nodes(nodes) => nodes.contains(at),
+            Place::Links(links) => links.contains(&lane.link),
+        }
+    }
+}
+
+impl Points {
+    /// Whether a packet is written for a record of this kind of a lane which begins at a node, or not.
+    fn has(self, place: &Place, kind: Kind, is_node: bool) -> bool {
+        match (self, place) {
+            (Points::All, _) => true,
+            (Points::Once, Place::All) => kind == Kind::Offered && is_node,
+            (Points::Once, Place::Nodes(_)) => kind != Kind::Dropped,
+            (Points::Once, Place::Links(_)) => kind == Kind::Offered,
+        }
+    }
+}
+
 /// By member, lane and kind.
 type Interfaces = BTreeMap<(u16, u32, u8), (u32, Heading)>;
 
-fn interfaces(evidence: &Evidence, place: &Place, out: &mut Vec<u8>) -> Interfaces {
+fn interfaces(
+    evidence: &Evidence,
+    (place, points): (&Place, Points),
+    out: &mut Vec<u8>,
+) -> Interfaces {
     let mut interfaces = BTreeMap::new();
     for (member, of) in (0..).zip(evidence.members()) {
         for (number, lane) in (0..).zip(&of.header.lanes) {
+            let is_node = of.header.nodes.contains(&lane.from);
             for (kind, name, heading) in POINTS {
-                let at = if kind == Kind::Delivered { &lane.to } else { &lane.from };
-                let wanted = match place {
-                    Place::All => true,
-                    Place::Node(node) => node == at,
-                    Place::Link(link) => *link == lane.link,
-                };
-                if !wanted {
+                if !place.has(lane, kind) || !points.has(place, kind, is_node) {
                     continue;
                 }
                 let position = u32::try_from(interfaces.len()).unwrap_or(u32::MAX);

@@ -5,7 +5,7 @@ use parquet::record::Field;
 use serde_json::{Value, json};
 use windtunnel_model::record::Kind;
 
-use super::{Place, csv, json_lines, packets, parquet as write_parquet, timeline};
+use super::{Place, Points, csv, json_lines, packets, parquet as write_parquet, timeline};
 use crate::Evidence;
 use crate::evidence::tests::{ENGINE, conversation, file, header, load, packet};
 use crate::rows::columns;
@@ -188,10 +188,30 @@ fn a_timeline_is_in_order_and_each_slice_and_arrow_has_its_end() {
 
 #[test]
 fn a_pcapng_section_has_blocks_of_whole_words_that_name_their_length_twice() {
+    // Two members with two lanes and three points each; 4 offers, 2 deliveries, a drop.
+    let link = Place::Links(vec!["wire".to_owned()]);
+    assert_eq!(blocks(&link, Points::All), BTreeMap::from([(SECTION, 1), (1, 12), (6, 7)]));
+}
+
+#[test]
+fn a_packet_is_once_in_a_capture_unless_all_points_are_asked_for() {
+    let link = Place::Links(vec!["wire".to_owned()]);
+    assert_eq!(blocks(&link, Points::Once), BTreeMap::from([(SECTION, 1), (1, 4), (6, 4)]));
+    assert_eq!(blocks(&Place::All, Points::Once), BTreeMap::from([(SECTION, 1), (1, 4), (6, 4)]));
+    // Of each member, what the client sends, and the lane by which it would receive.
+    let client = Place::Nodes(vec!["client".to_owned()]);
+    assert_eq!(blocks(&client, Points::Once), BTreeMap::from([(SECTION, 1), (1, 4), (6, 4)]));
+    let server = Place::Nodes(vec!["server".to_owned()]);
+    assert_eq!(blocks(&server, Points::Once), BTreeMap::from([(SECTION, 1), (1, 4), (6, 2)]));
+}
+
+const SECTION: u32 = 0x0a0d_0d0a;
+
+/// How many blocks of each type a capture of the conversation has: 1 is an interface, 6 a packet.
+fn blocks(place: &Place, points: Points) -> BTreeMap<u32, u32> {
     let evidence = conversation_with_a_drop();
     let mut bytes = Vec::new();
-    let place = Place::Link("wire".to_owned());
-    packets(&evidence, evidence.records().iter(), &place, &mut bytes).unwrap();
+    packets(&evidence, evidence.records().iter(), (place, points), &mut bytes).unwrap();
     let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
     let (mut at, mut kinds) = (0, BTreeMap::new());
     while at < bytes.len() {
@@ -201,6 +221,5 @@ fn a_pcapng_section_has_blocks_of_whole_words_that_name_their_length_twice() {
         *kinds.entry(word(at)).or_insert(0) += 1;
         at += length;
     }
-    // Two members with two lanes and three points each; 4 offers, 2 deliveries, a drop.
-    assert_eq!(kinds, BTreeMap::from([(0x0a0d_0d0a, 1), (1, 12), (6, 7)]));
+    kinds
 }

@@ -1,5 +1,6 @@
 //! Which records of a run are wanted.
 
+use windtunnel_evidence::export::Place;
 use windtunnel_evidence::filter::{Filter, Sieve, UnknownName};
 use windtunnel_evidence::{Entry, Evidence};
 use windtunnel_model::Span;
@@ -74,13 +75,18 @@ impl Choice {
         Ok((evidence, sieve))
     }
 
-    /// The one node or link that is named, if it is the only name.
-    pub(crate) fn place(&self) -> (Option<&str>, Option<&str>) {
-        match (self.which.nodes.as_slice(), self.which.links.as_slice()) {
-            ([node], []) => (Some(node), None),
-            ([], [link]) => (None, Some(link)),
-            _ => (None, None),
+    /// The links that are named, else the nodes.
+    pub(crate) fn place(&self) -> Place {
+        match (self.which.links.as_slice(), self.which.nodes.as_slice()) {
+            ([], []) => Place::All,
+            ([], nodes) => Place::Nodes(nodes.to_vec()),
+            (links, _) => Place::Links(links.to_vec()),
         }
+    }
+
+    /// Whether only some kinds are wanted.
+    pub(crate) fn has_kinds(&self) -> bool {
+        !self.which.kinds.is_empty()
     }
 }
 

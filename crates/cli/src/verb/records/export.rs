@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 
 use clap::ValueEnum;
 use windtunnel_evidence::Evidence;
-use windtunnel_evidence::export::{self, Place};
+use windtunnel_evidence::export::{self, Points};
 use windtunnel_evidence::filter::Sieve;
 
 use super::choice::{Choice, wanted};
@@ -26,6 +26,16 @@ pub(crate) struct Arguments {
     /// The format
     #[arg(long, value_enum, value_name = "FORMAT", env = "WINDTUNNEL_FORMAT")]
     format: To,
+    /// Where packets are written to pcapng: `once`, or at `all` lanes that they pass [default: once,
+    /// unless --kind says which]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHERE",
+        hide_possible_values = true,
+        env = "WINDTUNNEL_POINTS"
+    )]
+    points: Option<At>,
     #[command(flatten)]
     destination: Destination,
     #[command(flatten)]
@@ -45,6 +55,15 @@ enum To {
     Pcapng,
     /// A timeline in Chrome's trace event format, for ui.perfetto.dev
     Perfetto,
+}
+
+/// Where packets are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum At {
+    /// Each once: where its node sends it, or at the node or link that is asked for
+    Once,
+    /// Where it is offered, delivered and dropped, at each lane
+    All,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
@@ -86,12 +105,13 @@ fn write(
         To::Parquet => export::parquet(evidence, entries, &mut out)?,
         To::Perfetto => export::timeline(evidence, entries, &mut out)?,
         To::Pcapng => {
-            let place = match arguments.choice.place() {
-                (Some(node), _) => Place::Node(node.to_owned()),
-                (_, Some(link)) => Place::Link(link.to_owned()),
-                _ => Place::All,
+            let place = arguments.choice.place();
+            let points = match arguments.points {
+                Some(At::Once) => Points::Once,
+                None if !arguments.choice.has_kinds() => Points::Once,
+                Some(At::All) | None => Points::All,
             };
-            export::packets(evidence, entries, &place, &mut out)?;
+            export::packets(evidence, entries, (&place, points), &mut out)?;
         }
     }
     out.flush()
