@@ -42,6 +42,7 @@ mod notes;
 mod orders;
 mod programs;
 mod punctuality;
+mod readiness;
 mod refusal;
 mod replies;
 mod reply_filter;
@@ -55,6 +56,7 @@ mod turn;
 mod under_way;
 
 pub(crate) use membership::{ClockBound, Clocks, Members, Membership};
+pub(crate) use readiness::Readiness;
 pub(crate) use refusal::Refusal;
 pub(crate) use services::{ReplicaState, ServiceState, ServicesEnded, Watch};
 pub(crate) use state::{Ended, Live, Setup, Threads};

@@ -20,7 +20,7 @@ mod stages;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +47,7 @@ use crate::dataplane::{Dataplane, RecordSetup, Remote, Setup};
 use crate::error::{RunError, io, step};
 use crate::folder::{Folder, FolderError};
 use crate::gateway;
-use crate::live::{self, Live, Membership, Threads};
+use crate::live::{self, Live, Membership, Readiness, Threads};
 use crate::node_limits::Limits;
 use crate::observer::{Notice, Observer};
 use crate::options::{Foreground, Options};
@@ -399,6 +399,8 @@ impl Prepared {
         if options.link_latest {
             folder.link_latest()?;
         }
+        let nodes = self.node_set.nodes().iter().map(|node| (node.id(), node.as_fd()));
+        let readiness = Readiness::of(nodes).map_err(step("watch the nodes"))?;
         let live = Live::new(live::Setup {
             plan: Arc::clone(plan),
             base_dir: options.base_dir.clone(),
@@ -406,6 +408,7 @@ impl Prepared {
             late_above: options.max_lateness,
             observer,
             inits: Box::new(self.node_set),
+            readiness,
             routes: self.routes,
             records: self.records,
             limits: self.limits,

@@ -11,6 +11,7 @@ use windtunnel_sys::process::{Pid, Signal};
 
 use super::aim::Aim;
 use super::journal::Journal;
+use super::readiness::Readiness;
 
 /// The inits of nodes: each is sent requests and sends replies.
 pub(crate) trait Inits {
@@ -110,6 +111,7 @@ impl Inits for NodeSet {
 pub(super) struct Nodes {
     plan: Arc<Plan>,
     inits: Box<dyn Inits>,
+    readiness: Readiness,
     /// By node: whether it is on this machine; `None`: all are.
     here: Option<Vec<bool>>,
     /// Nodes on this machine whose init has ended: nothing more comes from them.
@@ -117,8 +119,13 @@ pub(super) struct Nodes {
 }
 
 impl Nodes {
-    pub(super) fn new(plan: Arc<Plan>, inits: Box<dyn Inits>, here: Option<Vec<bool>>) -> Self {
-        Nodes { plan, inits, here, dead: BTreeSet::new() }
+    pub(super) fn new(
+        plan: Arc<Plan>,
+        inits: Box<dyn Inits>,
+        readiness: Readiness,
+        here: Option<Vec<bool>>,
+    ) -> Self {
+        Nodes { plan, inits, readiness, here, dead: BTreeSet::new() }
     }
 
     pub(super) fn inits(&self) -> &dyn Inits {
@@ -143,16 +150,19 @@ impl Nodes {
     /// A node's init has ended.
     pub(super) fn set_dead(&mut self, node: usize) {
         self.dead.insert(node);
+        let all = self.inits.descriptors().into_iter();
+        for (_, descriptor) in all.filter(|(id, _)| id.index() == node) {
+            self.readiness.remove(descriptor);
+        }
     }
 
     pub(super) fn is_dead(&self, node: usize) -> bool {
         self.dead.contains(&node)
     }
 
-    /// What to poll: a channel without its other end would stay readable.
-    pub(super) fn watched(&self) -> Vec<(usize, BorrowedFd<'_>)> {
-        let all = self.inits.descriptors().into_iter().map(|(node, it)| (node.index(), it));
-        all.filter(|(node, _)| !self.is_dead(*node)).collect()
+    /// Which living nodes have something to read.
+    pub(super) fn readiness(&self) -> &Readiness {
+        &self.readiness
     }
 
     pub(super) fn send(

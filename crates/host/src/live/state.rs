@@ -26,6 +26,7 @@ use super::network::Network;
 use super::nodes::{Inits, Nodes};
 use super::programs::Programs;
 use super::punctuality::Punctuality;
+use super::readiness::Readiness;
 use super::services::{Services, ServicesEnded, Watch};
 use crate::clock::now;
 use crate::dataplane::{Dataplane, Note, Tally};
@@ -65,6 +66,8 @@ pub(crate) struct Setup {
     pub(crate) late_above: Span,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) inits: Box<dyn Inits>,
+    /// Of the same nodes.
+    pub(crate) readiness: Readiness,
     /// The routes that the nodes' kernels have.
     pub(crate) routes: Arc<Routes>,
     pub(crate) records: Records,
@@ -146,7 +149,8 @@ pub(crate) struct Live {
 
 impl Live {
     pub(crate) fn new(setup: Setup) -> Self {
-        let Setup { plan, base_dir, folder, observer, inits, routes, threads, .. } = setup;
+        let Setup { plan, base_dir, folder, observer, inits, readiness, routes, threads, .. } =
+            setup;
         let membership = setup.membership;
         let here = membership.as_ref().map(|it| it.members.here());
         let host = membership.as_ref().map(|it| it.members.own_name());
@@ -174,7 +178,7 @@ impl Live {
             load: Load::default(),
             interference: InterferenceNotes::default(),
             cx: Context {
-                nodes: Nodes::new(Arc::clone(&plan), inits, here),
+                nodes: Nodes::new(Arc::clone(&plan), inits, readiness, here),
                 journal: Journal::new(observer, recorder, now).of_host(host),
                 punctuality: RefCell::new(Punctuality::new(setup.late_above)),
                 folder,

@@ -21,6 +21,7 @@ use super::launcher::Launcher;
 use super::nodes::{Inits, Nodes};
 use super::programs::Programs;
 use super::punctuality::Punctuality;
+use super::readiness::Readiness;
 use crate::folder::Folder;
 use crate::observer::{Notice, Observer};
 use crate::output::Output;
@@ -181,7 +182,8 @@ pub(super) fn context(plan: Plan, here: Option<Vec<bool>>) -> (Context, Recorded
     sent.0.borrow_mut().root = Some(root);
     let (recorder, _) = Recorder::to_channel();
     let journal = Journal::new(Arc::new(log.clone()), recorder, clock);
-    let nodes = Nodes::new(Arc::clone(&plan), Box::new(sent.clone()), here);
+    let readiness = Readiness::of([]).expect("a descriptor");
+    let nodes = Nodes::new(Arc::clone(&plan), Box::new(sent.clone()), readiness, here);
     let punctuality = RefCell::new(Punctuality::new(Span::from_millis(1)));
     (Context { plan, folder, nodes, journal, punctuality }, sent, log)
 }

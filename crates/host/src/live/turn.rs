@@ -13,7 +13,7 @@ use crate::ending::Ending;
 /// What has something to read.
 #[derive(Default)]
 struct Readable {
-    nodes: Vec<usize>,
+    nodes: bool,
     signals: bool,
     threads: bool,
     control: bool,
@@ -25,8 +25,10 @@ impl Live {
     /// Waits for something to happen, at most `timeout`, and handles it.
     pub(super) fn wait(&mut self, timeout: Option<Span>) {
         let readable = self.poll(timeout.map(Duration::from));
-        for node in readable.nodes {
-            self.handle_node(node);
+        if readable.nodes {
+            for node in self.cx.nodes.readiness().nodes() {
+                self.handle_node(node.index());
+            }
         }
         if readable.checks {
             self.programs.read_checks();
@@ -48,12 +50,13 @@ impl Live {
     fn poll(&self, timeout: Option<Duration>) -> Readable {
         // What has been read and not answered makes nothing readable.
         let timeout = if self.connections.has_more() { Some(Duration::ZERO) } else { timeout };
-        let nodes = self.cx.nodes.watched();
         let agent = self.membership.iter().map(|it| PollFd::new(it, PollFlags::IN));
-        let mut watched: Vec<PollFd<'_>> =
-            nodes.iter().map(|(_, node)| PollFd::from_borrowed_fd(*node, PollFlags::IN)).collect();
-        watched.push(PollFd::new(&self.inputs.signals, PollFlags::IN));
-        watched.push(PollFd::new(&*self.inputs.wake, PollFlags::IN));
+        let mut watched = vec![
+            PollFd::new(self.cx.nodes.readiness(), PollFlags::IN),
+            PollFd::new(&self.inputs.signals, PollFlags::IN),
+            PollFd::new(&*self.inputs.wake, PollFlags::IN),
+        ];
+        let agents = watched.len();
         watched.extend(agent);
         let checks = watched.len();
         let outputs = self.programs.check_outputs();
@@ -71,13 +74,11 @@ impl Live {
             _ => {}
         }
         let happened: Vec<bool> = watched.iter().map(|it| !it.revents().is_empty()).collect();
-        let threads = nodes.len() + 1;
-        let of_nodes = nodes.iter().zip(&happened).filter(|(_, happened)| **happened);
         Readable {
-            nodes: of_nodes.map(|((node, _), _)| *node).collect(),
-            signals: happened[nodes.len()],
-            threads: happened[threads],
-            agent: happened[threads + 1..checks].contains(&true),
+            nodes: happened[0],
+            signals: happened[1],
+            threads: happened[2],
+            agent: happened[agents..checks].contains(&true),
             checks: happened[checks..clients].contains(&true),
             control: happened[clients..].contains(&true),
         }
