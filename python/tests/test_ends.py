@@ -75,18 +75,19 @@ def test_a_run_without_a_folder_makes_one_with_a_link(
 
 def test_what_failed_is_an_exception_of_its_kind(tmp_path: Path):
     failing = one(["sh", "-c", "exit 3"])
-    with failing.run(out=tmp_path / "program") as run:
+    with failing.run(out=tmp_path / "program", check=False) as run:
         run.wait()
     with pytest.raises(windtunnel.ProgramFailed, match="exited with 3") as caught:
         run.check()
     assert caught.value.folder == run.folder
     expecting = one("echo hello")
     expecting.expect(node="a", log="goodbye")
-    with pytest.raises(windtunnel.ExpectationFailed, match="goodbye") as failed:
-        with expecting.run(out=tmp_path / "expectation", check=True) as run:
-            run.wait()
-    assert isinstance(failed.value, windtunnel.RunError)
-    assert failed.value.reasons
+    for check in (None, True):
+        with pytest.raises(windtunnel.ExpectationFailed, match="goodbye") as failed:
+            with expecting.run(out=tmp_path / f"expectation-{check}", check=check) as run:
+                run.wait()
+        assert isinstance(failed.value, windtunnel.RunError)
+        assert failed.value.reasons
 
 
 def test_a_run_that_was_late_is_not_to_be_believed(two: windtunnel.Network, tmp_path: Path):

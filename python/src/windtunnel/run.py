@@ -33,7 +33,7 @@ class Run(Results):
     """A run, from its beginning on. Leaving its `with` or `async with` block ends it."""
 
     def __init__(
-        self, folder: PathLike, child: Optional[Child] = None, check: bool = False
+        self, folder: PathLike, child: Optional[Child] = None, check: Optional[bool] = None
     ) -> None:
         super().__init__(folder)
         self._child = child
@@ -254,9 +254,9 @@ class Run(Results):
             self._disconnect()
         if error is not None:
             return
-        if self._check:
-            self.check()
-        elif not self.verdict.faithful:
+        if self._check is not False:
+            self.verdict.check(faithful=self._check is True)
+        if not self.verdict.faithful:
             warnings.warn(self.verdict.text, errors.NotFaithfulWarning, stacklevel=3)
 
     def _disconnect(self) -> None:

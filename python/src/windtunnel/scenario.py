@@ -50,7 +50,7 @@ class Scenario:
         /,
         *,
         out: Optional[PathLike] = None,
-        check: bool = False,
+        check: Optional[bool] = None,
         show: bool = False,
         **options: Unpack[launch.RunOptions],
     ) -> Run:
@@ -61,8 +61,9 @@ class Scenario:
 
         Args:
             out: the run folder, new or empty; else `runs/NAME-DATE-TIME`.
-            check: whether the end of the block raises what is wrong with the run. Without it, a
-                run that is not faithful gives a warning.
+            check: what the end of the block raises. By default what has not passed: a program or an
+                expectation that failed; a run that is not faithful gives a warning. With `True` an
+                exception, too. With `False` nothing is raised.
             show: whether standard error shows what happens, and what programs write.
             options: those of `windtunnel run`: `seed`, `duration`, `max_lateness`, `record` …
 
@@ -80,7 +81,7 @@ class Scenario:
         self,
         *,
         out: Optional[PathLike] = None,
-        check: bool = False,
+        check: Optional[bool] = None,
         show: bool = False,
         **options: Unpack[launch.RunOptions],
     ) -> _Starting:
