@@ -48,7 +48,7 @@ pub struct ServiceReport {
 /// What became of the connections of a service with `fail-over: transparent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FailOverReport {
-    /// Connections that were opened with two replicas or more.
+    /// Connections that were opened, whose SYN went to two replicas or more.
     pub opened: u64,
     /// Connections to one replica only, since no other was there: they ended with it.
     pub plain: u64,

@@ -7,7 +7,7 @@ use windtunnel_model::Span;
 /// What the redirectors of one service with `fail-over: transparent` counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FailOverCounters {
-    /// Connections that were opened with two replicas or more.
+    /// Connections that were opened, whose SYN went to two replicas or more.
     pub opened: u64,
     /// Of these, those that are known now; some may be over, and are remembered for a minute.
     pub held: u64,
