@@ -31,7 +31,7 @@ use place::{Advertise, Slurm};
 /// Make this machine part of a cluster, until Ctrl-C
 ///
 /// Agents that have the same key (`windtunnel keygen`) and know one of the others find all of them,
-/// and notice within a second when one is lost. No root is needed. `windtunnel hosts` lists them.
+/// and notice within some seconds when one is lost. No root is needed. `windtunnel hosts` lists them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Where to listen: an address and a UDP port; `[::]` is every address of both families, and of

@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
     /// An agent of the cluster; it lists all machines
     #[arg(value_name = "HOST", env = "WINDTUNNEL_HOST", default_value = "localhost")]
     host: String,
-    /// Measure the throughput from each machine to each other, one pair after the other
+    /// Measure the throughput from each machine to each other; no machine is in two pairs at once
     #[arg(long, env = "WINDTUNNEL_MEASURE", value_parser = FalseyValueParser::new())]
     measure: bool,
     #[command(flatten)]
