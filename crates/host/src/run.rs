@@ -20,7 +20,7 @@ mod stages;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -399,8 +399,7 @@ impl Prepared {
         if options.link_latest {
             folder.link_latest()?;
         }
-        let nodes = self.node_set.nodes().iter().map(|node| (node.id(), node.as_fd()));
-        let readiness = Readiness::of(nodes).map_err(step("watch the nodes"))?;
+        let readiness = Readiness::of(&self.node_set).map_err(step("watch the nodes"))?;
         let live = Live::new(live::Setup {
             plan: Arc::clone(plan),
             base_dir: options.base_dir.clone(),

@@ -8,6 +8,8 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use windtunnel_model::NodeId;
 
+use super::nodes::Inits;
+
 /// A set of nodes that is readable when one of them is: its cost is that of those that have something
 /// to say, however many there are (epoll(7)).
 #[derive(Debug)]
@@ -18,7 +20,11 @@ pub(crate) struct Readiness {
 impl Readiness {
     /// # Errors
     /// What epoll_create(2) and epoll_ctl(2) say.
-    pub(crate) fn of<'a>(
+    pub(crate) fn of(inits: &dyn Inits) -> io::Result<Readiness> {
+        Readiness::of_descriptors(inits.descriptors())
+    }
+
+    fn of_descriptors<'a>(
         nodes: impl IntoIterator<Item = (NodeId, BorrowedFd<'a>)>,
     ) -> io::Result<Readiness> {
         let set = epoll::create(CreateFlags::CLOEXEC)?;
@@ -65,7 +71,7 @@ mod tests {
         let (mut a, a_end) = UnixStream::pair().unwrap();
         let (b, mut b_end) = UnixStream::pair().unwrap();
         let both = [(NodeId(3), a.as_fd()), (NodeId(5), b.as_fd())];
-        let readiness = Readiness::of(both).unwrap();
+        let readiness = Readiness::of_descriptors(both).unwrap();
         assert_eq!(readiness.nodes(), []);
         b_end.write_all(b"x").unwrap();
         assert_eq!(readiness.nodes(), [NodeId(5)]);

@@ -182,7 +182,7 @@ pub(super) fn context(plan: Plan, here: Option<Vec<bool>>) -> (Context, Recorded
     sent.0.borrow_mut().root = Some(root);
     let (recorder, _) = Recorder::to_channel();
     let journal = Journal::new(Arc::new(log.clone()), recorder, clock);
-    let readiness = Readiness::of([]).expect("a descriptor");
+    let readiness = Readiness::of(&sent).expect("a descriptor");
     let nodes = Nodes::new(Arc::clone(&plan), Box::new(sent.clone()), readiness, here);
     let punctuality = RefCell::new(Punctuality::new(Span::from_millis(1)));
     (Context { plan, folder, nodes, journal, punctuality }, sent, log)

@@ -3,6 +3,7 @@
 use std::io::{self, BufWriter, IsTerminal, Write};
 
 use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use windtunnel_evidence::Evidence;
 use windtunnel_evidence::export::{self, Points};
 use windtunnel_evidence::filter::Sieve;
@@ -30,12 +31,12 @@ pub(crate) struct Arguments {
     /// unless --kind says which]
     #[arg(
         long,
-        value_enum,
         value_name = "WHERE",
         hide_possible_values = true,
+        value_parser = PossibleValuesParser::new(["once", "all"]).map(|word| points(&word)),
         env = "WINDTUNNEL_POINTS"
     )]
-    points: Option<At>,
+    points: Option<Points>,
     #[command(flatten)]
     destination: Destination,
     #[command(flatten)]
@@ -57,13 +58,8 @@ enum To {
     Perfetto,
 }
 
-/// Where packets are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum At {
-    /// Each once: where its node sends it, or at the node or link that is asked for
-    Once,
-    /// Where it is offered, delivered and dropped, at each lane
-    All,
+fn points(word: &str) -> Points {
+    if word == "all" { Points::All } else { Points::Once }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
@@ -106,11 +102,8 @@ fn write(
         To::Perfetto => export::timeline(evidence, entries, &mut out)?,
         To::Pcapng => {
             let place = arguments.choice.place();
-            let points = match arguments.points {
-                Some(At::Once) => Points::Once,
-                None if !arguments.choice.has_kinds() => Points::Once,
-                Some(At::All) | None => Points::All,
-            };
+            let usual = if arguments.choice.has_kinds() { Points::All } else { Points::Once };
+            let points = arguments.points.unwrap_or(usual);
             export::packets(evidence, entries, (&place, points), &mut out)?;
         }
     }
