@@ -87,8 +87,8 @@ fn nodes_without_limits_use_no_more_together_than_the_owner_allows_where_groups_
     machines.write("burn.py", BURN);
     let burn = "{run: python3 burn.py 4, pin: two}";
     let file = format!("nodes: {{a: {burn}, b: {burn}, here: {{run: sleep 1, pin: one}}}}\n");
-    let outcome = machines.start(&file, &[]).finish();
-    outcome.assert_code(0);
+    // How late something was is not asked: these two leave the machine little.
+    let outcome = machines.pass_within(&file, "1s");
     let time = |node: &str| outcome.output(node).trim().parse::<f64>().unwrap();
     let together = time("a") + time("b");
     let doctor = String::from_utf8(machines.ask(1, &["doctor"]).stdout).unwrap();

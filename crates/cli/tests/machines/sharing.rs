@@ -27,8 +27,9 @@ fn flows_of_two_machines_with_equal_round_trips_get_half_of_a_link_each() {
     machines.pass_within(EQUAL, MAX_LATENESS);
 }
 
-/// A share is a mean over two seconds: packets that are so late change it by a hundredth.
-const MAX_LATENESS: &str = "20ms";
+/// A share is a mean over two seconds: some packets that are so late leave it within the bounds that
+/// the file sets for it.
+const MAX_LATENESS: &str = "100ms";
 
 /// Round trips of 20 and 60 ms: three to one of 11.7 Mbit/s of IP packets (1500 bytes of 1538 on
 /// the wire of 12 Mbit/s), 8.78 and 2.93; and all of it when alone. Each sends more.

@@ -421,8 +421,9 @@ fn garbage_does_not_stop_the_gateway() {
     let scenario =
         behind("latency: 1ms", &words).replace("{client: {run", "{client: {user: root, run");
     let outcome = lab.run_with(&scenario, &HOST);
-    outcome.assert_code(0);
+    // A busy machine's kernel may drop some of the flood, which the verdict says.
     let report = report(&outcome);
+    assert_eq!(report["verdict"]["passed"], true, "{}", outcome.describe());
     let ignored = report["internet"]["ignored"].as_object().unwrap();
     assert!(!ignored.is_empty(), "{report}");
 }

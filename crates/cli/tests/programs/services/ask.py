@@ -22,6 +22,14 @@ def connect(context=None):
     return context.wrap_socket(it, server_hostname=HOST) if context else it
 
 
+def peer(connection):
+    try:
+        return connection.getpeername()[0]
+    except OSError:
+        # It has none any more, as it was reset after the answer.
+        raise ConnectionResetError from None
+
+
 def ask(connection, number):
     connection.sendall(f"{number}\n".encode())
     text = b""
@@ -30,7 +38,7 @@ def ask(connection, number):
         if not more:
             raise EOFError("closed")
         text += more
-    return f"{text.decode().strip()} from {connection.getpeername()[0]}"
+    return f"{text.decode().strip()} from {peer(connection)}"
 
 
 def say(text):

@@ -41,6 +41,15 @@ fn wait_for_answer(live: &Live<'_>, begin: &str) {
     until(&format!("{begin:?} once more"), || (count() > known).then_some(()));
 }
 
+/// How the connection of the client that stays has ended.
+#[track_caller]
+fn end_of_staying(live: &Live<'_>) -> String {
+    until("the end of the connection that stays", || {
+        let lines = all_lines(live).into_iter();
+        lines.rev().find(|line| line.starts_with("stays ") && line.ends_with("Error"))
+    })
+}
+
 /// What the client that stays has said last.
 fn last_of_staying(outcome: &Outcome) -> String {
     outcome.file("nodes/c/stdout.1").lines().last().unwrap_or_default().to_owned()
@@ -53,9 +62,7 @@ fn the_nearest_is_killed_and_new_connections_go_to_the_next_at_once() {
         happen(&live, "{node: s1, do: kill}");
         live.wait_for(&[("event", "service-lost"), ("replica", "s1")]);
         wait_for_answer(&live, "new s2");
-        until("silence is noticed", || {
-            all_lines(&live).iter().any(|line| line == "stays TimeoutError").then_some(())
-        });
+        assert_eq!(end_of_staying(&live), "stays TimeoutError");
         let outcome = stop(live);
         let www = &outcome.report()["services"][0];
         assert_eq!(www["picked_up"], 0, "{www}");
@@ -69,9 +76,7 @@ fn with_on_loss_reset_the_client_of_a_killed_replica_is_reset() {
     for lab in labs() {
         let live = served_by_the_nearest(&lab, "ports: 80/tcp, on-loss: reset");
         happen(&live, "{node: s1, do: kill}");
-        until("the reset", || {
-            all_lines(&live).iter().any(|line| line == "stays ConnectionResetError").then_some(())
-        });
+        assert_eq!(end_of_staying(&live), "stays ConnectionResetError");
         wait_for_answer(&live, "new s2");
         let outcome = stop(live);
         assert!(outcome.report()["services"][0]["resets"].as_u64().unwrap() > 0);
@@ -94,10 +99,8 @@ fn a_server_that_ends_by_itself_is_withdrawn_and_registers_again_with_its_next_s
         live.wait_for(&[("event", "service-withdrawn"), ("replica", "s1")]);
         wait_for_answer(&live, "new s2");
         // The node's kernel is alive, and resets the connection of the server that is gone.
-        until("the end of the connection", || {
-            let said = ["stays ConnectionResetError", "stays EOFError"];
-            all_lines(&live).iter().any(|line| said.contains(&line.as_str())).then_some(())
-        });
+        let end = end_of_staying(&live);
+        assert!(["stays ConnectionResetError", "stays EOFError"].contains(&end.as_str()), "{end}");
         happen(&live, "{node: s1, do: restart}");
         wait_for_answer(&live, "new s1");
         let outcome = stop(live);
