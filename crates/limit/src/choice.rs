@@ -175,7 +175,7 @@ impl Choice {
         if within.is_some() || self.place != self.outside {
             place.divide()?;
         }
-        Group::make(place, (&self.outside, around), &name, bounds, &self.disks)
+        Group::make(place, &self.outside, around, &name, bounds, &self.disks)
     }
 
     /// The group that another process has made for these resources, by its [`Group::address`].
@@ -198,7 +198,7 @@ impl Choice {
         within.place().divide()?;
         let place = within.place().only(Resource::Processor, &self.outside);
         let around = within.membership();
-        Group::make(&place, (&self.outside, around), &name, &Bounds::default(), &self.disks)
+        Group::make(&place, &self.outside, around, &name, &Bounds::default(), &self.disks)
     }
 
     /// Where processes come from that enter groups.
@@ -326,7 +326,7 @@ impl Choice {
             }
         };
         let mut group =
-            Group::make(place, (place, &Membership::default()), &name, &bounds, &self.disks)?;
+            Group::make(place, place, &Membership::default(), &name, &bounds, &self.disks)?;
         if resource == Resource::Disk {
             let disk = Some(DiskBounds { rate: None, weight: Some(1) });
             let weighed = group.set(&Bounds { disk, ..Bounds::default() });

@@ -79,14 +79,15 @@ impl Group {
     /// come from that enter it, and `around` the membership of the group that it is in.
     pub(crate) fn make(
         place: &Place,
-        (outside, around): (&Place, &Membership),
+        outside: &Place,
+        around: &Membership,
         name: &str,
         bounds: &Bounds,
         disks: &Disks,
     ) -> io::Result<Group> {
         let resources = bounds.resources();
         let (place, folders) = place.make(name, &resources)?;
-        let mut group = Group::open(place, outside, (&resources, disks), folders)?;
+        let mut group = Group::open(place, outside, &resources, disks, folders)?;
         group.membership.add(around);
         group.set(bounds)?;
         Ok(group)
@@ -101,7 +102,7 @@ impl Group {
     pub(crate) fn join(place: Place, outside: &Place, resources: &[Resource]) -> io::Result<Group> {
         let folders = place.folders_in(outside);
         let disks = Disks::default();
-        let mut group = Group::open(place, outside, (resources, &disks), Folders::default())?;
+        let mut group = Group::open(place, outside, resources, &disks, Folders::default())?;
         group.folders = folders;
         Ok(group)
     }
@@ -109,7 +110,8 @@ impl Group {
     fn open(
         place: Place,
         outside: &Place,
-        (resources, disks): (&[Resource], &Disks),
+        resources: &[Resource],
+        disks: &Disks,
         folders: Folders,
     ) -> io::Result<Group> {
         let has = |resource| resources.contains(&resource).then_some(());

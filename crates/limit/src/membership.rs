@@ -49,14 +49,15 @@ impl Membership {
         // What is mounted where does not change for this process until it has made its groups.
         let hierarchy = AT_START.get_or_init(|| Hierarchy::of_process().ok()).as_ref();
         hierarchy
-            .map(|it| Membership::within(it, (folders, &place.given), limited))
+            .map(|it| Membership::within(it, folders, &place.given, limited))
             .unwrap_or_default()
     }
 
     /// `given` is what version 2 limits of these.
     fn within(
         hierarchy: &Hierarchy,
-        (folders, given): (&[PathBuf], &[Resource]),
+        folders: &[PathBuf],
+        given: &[Resource],
         limited: &[Resource],
     ) -> Membership {
         let home = |folder: &PathBuf| {
@@ -200,7 +201,7 @@ mod tests {
             "4:cpu:/\n3:cpuacct:/\n2:memory:/outer\n0::/\n",
         );
         let limited = [Resource::Processor, Resource::Memory];
-        Membership::within(&hierarchy, (&folders, &[]), &limited)
+        Membership::within(&hierarchy, &folders, &[], &limited)
     }
 
     #[test]

@@ -26,9 +26,17 @@ use crate::place::{Place, Resource, read_write, write_only};
 pub(super) struct ProcessorFiles {
     files: Files,
     folder: PathBuf,
-    /// The quota and the period that were set; no quota: groups around hold it.
-    asked: Option<(Option<u64>, u64)>,
+    /// What was set.
+    asked: Option<Bandwidth>,
     around: Option<u32>,
+}
+
+/// How much time the group has: a quota in each period.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Bandwidth {
+    /// `None`: groups around hold it.
+    quota_us: Option<u64>,
+    period_us: u64,
 }
 
 /// What is open: the process may leave the machine's view of files later.
@@ -76,12 +84,12 @@ impl ProcessorFiles {
         self.around = share_around(&self.folder).filter(|around| *around < share);
         let is_first = matches!(self.files, Files::V1 { .. });
         let most = self.around.filter(|_| is_first);
-        let (quota, period) = bandwidth(most.unwrap_or(share));
-        let mut asked = (Some(quota), period);
+        let (quota_us, period_us) = bandwidth(most.unwrap_or(share));
+        let mut asked = Bandwidth { quota_us: Some(quota_us), period_us };
         match self.write(asked) {
             // No quota is so exact that the kernel accepts it: those around hold it.
             Err(error) if most.is_some() && is_invalid(&error) => {
-                asked.0 = None;
+                asked.quota_us = None;
                 self.write(asked)?;
             }
             done => done?,
@@ -97,13 +105,13 @@ impl ProcessorFiles {
 
     /// Sets what another process has changed, and says what.
     pub(super) fn correct(&mut self) -> Option<String> {
-        let (quota, period) = self.asked?;
+        let bandwidth = self.asked?;
         let (file, none) = match &self.files {
             Files::V2 { .. } => ("cpu.max", "max"),
             Files::V1 { .. } => ("cpu.cfs_quota_us", "-1"),
         };
-        let asked = quota.map_or_else(|| none.to_owned(), |quota| quota.to_string());
-        let asked = format!("{asked} {period}");
+        let quota = bandwidth.quota_us.map_or_else(|| none.to_owned(), |quota| quota.to_string());
+        let asked = format!("{quota} {}", bandwidth.period_us);
         let found = match self.found() {
             Ok(found) => found,
             Err(error) => return Some(unreadable(file, &error)),
@@ -111,7 +119,7 @@ impl ProcessorFiles {
         if found.trim() == asked {
             return None;
         }
-        Some(changed(file, &found, &asked, self.write((quota, period))))
+        Some(changed(file, &found, &asked, self.write(bandwidth)))
     }
 
     /// The quota and the period that the kernel has.
@@ -124,7 +132,8 @@ impl ProcessorFiles {
         }
     }
 
-    fn write(&mut self, (quota_us, period_us): (Option<u64>, u64)) -> io::Result<()> {
+    fn write(&mut self, bandwidth: Bandwidth) -> io::Result<()> {
+        let Bandwidth { quota_us, period_us } = bandwidth;
         // No burst may be more than its quota, the former one included.
         self.burst(0)?;
         match (&mut self.files, quota_us) {
@@ -252,11 +261,12 @@ mod tests {
     #[test]
     fn a_group_gets_no_more_than_those_around_it_leave_and_says_so() {
         let (_root, folder) = groups(&["-1\n", "20000\n", "50000\n", "-1\n"]);
+        let asked = |period_us| Some(Bandwidth { quota_us: Some(1_000), period_us });
         let mut files = files(&folder);
         files.limit(400).unwrap();
-        assert_eq!((files.around(), files.asked), (Some(200), Some((Some(1_000), 5_000))));
+        assert_eq!((files.around(), files.asked), (Some(200), asked(5_000)));
         files.limit(150).unwrap();
-        assert_eq!((files.around(), files.asked), (None, Some((Some(1_000), 6_667))));
+        assert_eq!((files.around(), files.asked), (None, asked(6_667)));
     }
 
     #[test]
