@@ -34,20 +34,17 @@ pub(crate) fn draw(figure: &Figure) -> Result<Drawing, PlotError> {
     let right = width - MARGIN - canvas.overhang(&rulers);
     let mut top = MARGIN + canvas.title(figure, left, right);
     top += canvas.legend(figure, left, right, top);
-    let frames = frames(figure, &rulers, (left, right), (top, height - MARGIN))?;
+    let area = Frame { left, right, top, bottom: height - MARGIN };
+    let frames = frames(figure, &rulers, area)?;
     for (index, (panel, frame)) in figure.panels.iter().zip(frames).enumerate() {
         canvas.panel(panel, frame, &rulers, index);
     }
     Ok(canvas.drawing)
 }
 
-/// Equal heights for all panels.
-fn frames(
-    figure: &Figure,
-    rulers: &Rulers,
-    (left, right): (f64, f64),
-    (top, bottom): (f64, f64),
-) -> Result<Vec<Frame>, PlotError> {
+/// Equal heights for all panels of an area.
+fn frames(figure: &Figure, rulers: &Rulers, area: Frame) -> Result<Vec<Frame>, PlotError> {
+    let Frame { left, right, top, bottom } = area;
     let below = |index: usize| if rulers.shares_with_next[index] { BETWEEN } else { X_AXIS };
     let around: f64 = (0..figure.panels.len()).map(below).sum();
     let panels = u32::try_from(figure.panels.len()).unwrap_or(u32::MAX);
@@ -147,7 +144,7 @@ impl Canvas {
                 x: across(x.place(a).clamp(0.0, 1.0)),
                 y: up(y.place(b).clamp(0.0, 1.0)),
             };
-            for points in curve::pieces(series, x.shown()) {
+            for points in curve::pieces(series, &x.shown()) {
                 let places = curve::thinned(&points.into_iter().map(place).collect::<Vec<_>>());
                 self.line(places, stroke);
             }

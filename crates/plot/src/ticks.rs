@@ -23,7 +23,8 @@ impl Ruler {
     /// An axis that shows these values, with at most so many numbers, at least `least_step` apart.
     /// Its ends are moved to numbers unless they are asked for.
     pub(crate) fn new(
-        (low, high): (f64, f64),
+        low: f64,
+        high: f64,
         scale: Scale,
         fixed: bool,
         least_step: f64,
@@ -147,7 +148,7 @@ mod tests {
     use super::*;
 
     fn texts(low: f64, high: f64, scale: Scale, fixed: bool, numbers: usize) -> Vec<String> {
-        let ruler = Ruler::new((low, high), scale, fixed, 0.0, numbers);
+        let ruler = Ruler::new(low, high, scale, fixed, 0.0, numbers);
         ruler.ticks.into_iter().map(|tick| tick.text).filter(|text| !text.is_empty()).collect()
     }
 
@@ -161,7 +162,7 @@ mod tests {
 
     #[test]
     fn asked_ends_stay_where_they_are() {
-        let ruler = Ruler::new((10.0, 21.4), Scale::Linear, true, 0.0, 6);
+        let ruler = Ruler::new(10.0, 21.4, Scale::Linear, true, 0.0, 6);
         assert_eq!((ruler.low, ruler.high), (10.0, 21.4));
         let texts: Vec<_> = ruler.ticks.iter().map(|tick| tick.text.as_str()).collect();
         assert_eq!(texts, ["10", "12", "14", "16", "18", "20"]);
@@ -169,7 +170,7 @@ mod tests {
 
     #[test]
     fn numbers_of_packets_are_whole() {
-        let ruler = Ruler::new((0.0, 2.0), Scale::Linear, false, 1.0, 9);
+        let ruler = Ruler::new(0.0, 2.0, Scale::Linear, false, 1.0, 9);
         let texts: Vec<_> = ruler.ticks.iter().map(|tick| tick.text.as_str()).collect();
         assert_eq!(texts, ["0", "1", "2"]);
     }
@@ -179,7 +180,7 @@ mod tests {
         assert_eq!(texts(0.02, 7.0, Scale::Log, false, 6), ["0.01", "0.1", "1", "10"]);
         assert_eq!(texts(1.0, 1e9, Scale::Log, false, 4), ["1", "1000", "1e6", "1e9"]);
         assert_eq!(texts(0.0, 0.0, Scale::Log, false, 4), ["0.001", "0.01"]);
-        let ruler = Ruler::new((1.0, 100.0), Scale::Log, false, 0.0, 6);
+        let ruler = Ruler::new(1.0, 100.0, Scale::Log, false, 0.0, 6);
         assert!((ruler.place(10.0) - 0.5).abs() < 1e-12);
         assert!(ruler.place(0.0).abs() < 1e-12);
         assert_eq!(ruler.ticks.len(), 3 + 16);

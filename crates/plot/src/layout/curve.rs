@@ -1,17 +1,19 @@
 //! The line of a series: the part that is shown, without points that cannot be seen.
 
+use std::ops::RangeInclusive;
+
 use crate::drawing::Point;
 use crate::figure::{Series, Shape};
 
-/// The line between two values of x, cut there; a point that is no number interrupts it.
-pub(super) fn pieces(series: &Series, (low, high): (f64, f64)) -> Vec<Vec<(f64, f64)>> {
+/// The line in a range of x, cut at its ends; a point that is no number interrupts it.
+pub(super) fn pieces(series: &Series, shown: &RangeInclusive<f64>) -> Vec<Vec<(f64, f64)>> {
     let is_number = |point: &(f64, f64)| point.0.is_finite() && point.1.is_finite();
     let whole = series.points.split(|point| !is_number(point)).filter(|part| !part.is_empty());
     let stepped = whole.map(|part| match series.shape {
         Shape::Line => part.to_vec(),
         Shape::Steps => steps(part),
     });
-    stepped.map(|part| cut(&part, low, high)).filter(|part| !part.is_empty()).collect()
+    stepped.map(|part| cut(&part, shown)).filter(|part| !part.is_empty()).collect()
 }
 
 /// Each value until the next point.
@@ -26,18 +28,18 @@ fn steps(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     line
 }
 
-fn cut(points: &[(f64, f64)], low: f64, high: f64) -> Vec<(f64, f64)> {
+fn cut(points: &[(f64, f64)], shown: &RangeInclusive<f64>) -> Vec<(f64, f64)> {
     let mut line = Vec::new();
     for (index, &point) in points.iter().enumerate() {
         if let Some(&before) = index.checked_sub(1).and_then(|index| points.get(index)) {
-            for edge in [low, high] {
+            for edge in [*shown.start(), *shown.end()] {
                 if before.0 < edge && edge < point.0 {
                     let part = (edge - before.0) / (point.0 - before.0);
                     line.push((edge, before.1 + (point.1 - before.1) * part));
                 }
             }
         }
-        if (low..=high).contains(&point.0) {
+        if shown.contains(&point.0) {
             line.push(point);
         }
     }
@@ -74,22 +76,22 @@ mod tests {
     #[test]
     fn a_line_is_cut_at_the_ends_of_its_axis() {
         let series = Series::new("a", 0, vec![(0.0, 0.0), (10.0, 100.0), (20.0, 100.0)]);
-        assert_eq!(pieces(&series, (5.0, 15.0)), [[(5.0, 50.0), (10.0, 100.0), (15.0, 100.0)]]);
-        assert_eq!(pieces(&series, (2.0, 4.0)), [[(2.0, 20.0), (4.0, 40.0)]]);
-        assert!(pieces(&series, (30.0, 40.0)).is_empty());
+        assert_eq!(pieces(&series, &(5.0..=15.0)), [[(5.0, 50.0), (10.0, 100.0), (15.0, 100.0)]]);
+        assert_eq!(pieces(&series, &(2.0..=4.0)), [[(2.0, 20.0), (4.0, 40.0)]]);
+        assert!(pieces(&series, &(30.0..=40.0)).is_empty());
     }
 
     #[test]
     fn a_value_that_is_no_number_interrupts_the_line() {
         let points = vec![(0.0, 1.0), (1.0, f64::NAN), (2.0, 3.0)];
-        assert_eq!(pieces(&Series::new("a", 0, points), (0.0, 9.0)).len(), 2);
+        assert_eq!(pieces(&Series::new("a", 0, points), &(0.0..=9.0)).len(), 2);
     }
 
     #[test]
     fn steps_hold_until_the_next_point() {
         let mut series = Series::new("a", 0, vec![(0.0, 1.0), (2.0, 3.0)]);
         series.shape = Shape::Steps;
-        assert_eq!(pieces(&series, (0.0, 2.0)), [[(0.0, 1.0), (2.0, 1.0), (2.0, 3.0)]]);
+        assert_eq!(pieces(&series, &(0.0..=2.0)), [[(0.0, 1.0), (2.0, 1.0), (2.0, 3.0)]]);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! What each axis shows: its ends, its unit, its numbers.
 
+use std::ops::RangeInclusive;
+
 use crate::figure::{Axis, Figure, Panel, Scale};
 use crate::quantity::Unit;
 use crate::ticks::Ruler;
@@ -32,13 +34,13 @@ impl Drawn {
             _ => (low, high),
         };
         let unit = axis.quantity.unit(low.abs().max(high.abs()));
-        let ends = (low / unit.size, high / unit.size);
+        let (low, high) = (low / unit.size, high / unit.size);
         let label = match unit.name {
             "" => axis.label.clone(),
             name => format!("{} ({name})", axis.label),
         };
         let least_step = if axis.quantity.is_whole() { 1.0 / unit.size } else { 0.0 };
-        Drawn { ruler: Ruler::new(ends, axis.scale, fixed, least_step, numbers), unit, label }
+        Drawn { ruler: Ruler::new(low, high, axis.scale, fixed, least_step, numbers), unit, label }
     }
 
     /// Where a value is, from 0 to 1.
@@ -46,9 +48,9 @@ impl Drawn {
         self.ruler.place(value / self.unit.size)
     }
 
-    /// The values at the ends.
-    pub(super) fn shown(&self) -> (f64, f64) {
-        (self.ruler.low * self.unit.size, self.ruler.high * self.unit.size)
+    /// The values from one end to the other.
+    pub(super) fn shown(&self) -> RangeInclusive<f64> {
+        self.ruler.low * self.unit.size..=self.ruler.high * self.unit.size
     }
 }
 
@@ -96,9 +98,9 @@ fn xs(panel: &Panel) -> impl Iterator<Item = f64> {
 }
 
 /// Values of the part that is shown.
-fn ys(panel: &Panel, (low, high): (f64, f64)) -> impl Iterator<Item = f64> {
+fn ys(panel: &Panel, shown: RangeInclusive<f64>) -> impl Iterator<Item = f64> {
     let points = panel.series.iter().flat_map(|series| &series.points);
-    points.filter(move |point| (low..=high).contains(&point.0)).map(|point| point.1)
+    points.filter(move |point| shown.contains(&point.0)).map(|point| point.1)
 }
 
 /// The least and the greatest; of a logarithmic axis those of positive ones.
