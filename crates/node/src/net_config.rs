@@ -35,8 +35,14 @@ pub(crate) struct NetConfig {
     outward: Option<usize>,
 }
 
-/// A way out: the position of a device, and the next hop there.
-type Way = (usize, Via);
+/// How packets leave the node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Egress {
+    /// The device's position.
+    position: usize,
+    /// The next hop there.
+    via: Via,
+}
 
 impl NetConfig {
     pub(crate) fn of(plan: &Plan, routes: &Routes, node: NodeId) -> NetConfig {
@@ -86,7 +92,7 @@ impl NetConfig {
         let lan = (0..self.devices.len()).find(on_lan);
         if let Some(position) = lan.filter(|position| self.default(FAMILIES[0]) != Some(*position))
         {
-            let hop = self.hop((position, Via::Owner), FAMILIES[0], TABLE_MAIN);
+            let hop = self.hop(Egress { position, via: Via::Owner }, FAMILIES[0], TABLE_MAIN);
             self.routes.extend(hop.into_iter().flat_map(|hop| [GROUPS, ALL].map(|to| (to, hop))));
         }
     }
@@ -98,7 +104,7 @@ impl NetConfig {
         let ways = ways(exits);
         for like in FAMILIES {
             let default = self.default(like);
-            let main = self.table(exits, &ways, like, (default, TABLE_MAIN), |_, best| best);
+            let main = self.table(exits, &ways, like, default, TABLE_MAIN, |_, best| best);
             self.routes.extend(main);
             for position in (0..self.devices.len()).filter(|_| self.devices.len() > 1) {
                 let Some(source) = self.source(position, like) else { continue };
@@ -106,7 +112,7 @@ impl NetConfig {
                 let outward = exits.outward_from(position).or(self.outward).unwrap_or(position);
                 let everything = self.everything(outward, like, table);
                 let default = everything.map(|_| outward);
-                let own = self.table(exits, &ways, like, (default, table), |destination, best| {
+                let own = self.table(exits, &ways, like, default, table, |destination, best| {
                     let bound = best == position || exits.is_fixed(destination);
                     let leads = !bound && exits.leads(position, destination);
                     if leads { position } else { best }
@@ -120,7 +126,7 @@ impl NetConfig {
 
     /// Where the node passes on what has a fixed route: source and destination choose the way.
     fn add_pairs(&mut self, exits: &Exits<'_>) {
-        let mut used: Vec<(Way, IpAddr)> = Vec::new();
+        let mut used: Vec<(Egress, IpAddr)> = Vec::new();
         for passing in exits.passing() {
             for from in &passing.sources {
                 for to in passing.destinations.iter().filter(|to| to.is_ipv4() == from.is_ipv4()) {
@@ -146,13 +152,13 @@ impl NetConfig {
         }
     }
 
-    fn passing_way(&self, exits: &Exits<'_>, passing: &Passing, to: IpAddr) -> Option<Way> {
+    fn passing_way(&self, exits: &Exits<'_>, passing: &Passing, to: IpAddr) -> Option<Egress> {
         let via = match &self.devices[passing.position].lan {
             None => Via::Anyone,
             Some(lan) if lan.holds(to) => Via::Owner,
             Some(_) => Via::Gateway(exits.address_at_end(passing.beyond?, to)?),
         };
-        Some((passing.position, via))
+        Some(Egress { position: passing.position, via })
     }
 
     /// The prefixes of a table that leads to each destination by the device that `choose` says,
@@ -163,14 +169,14 @@ impl NetConfig {
         exits: &Exits<'_>,
         ways: &[(Destination, usize)],
         like: IpAddr,
-        (default, table): (Option<usize>, u32),
+        default: Option<usize>,
+        table: u32,
         choose: impl Fn(&Destination, usize) -> usize,
     ) -> Vec<(Prefix, Hop)> {
         // The ways that devices have by themselves come first, so that a way's number is its
         // position.
-        let mut known: Vec<Way> = (0..self.devices.len())
-            .map(|position| (position, self.devices[position].usual(like)))
-            .collect();
+        let mut known: Vec<Egress> =
+            (0..self.devices.len()).map(|position| self.usual(position, like)).collect();
         let (mut plain, mut subnets, mut hosts) = (Vec::new(), Vec::new(), Vec::new());
         for (destination, best) in ways {
             let mut addresses = destination
@@ -197,13 +203,13 @@ impl NetConfig {
         }
         // With an outside, addresses that no interface has are not free to go anywhere.
         let shorten = if self.outward.is_some() { single } else { merge };
-        let mut found: Vec<(Prefix, Way)> = shorten(plain, default.unwrap_or(usize::MAX))
+        let mut found: Vec<(Prefix, Egress)> = shorten(plain, default.unwrap_or(usize::MAX))
             .into_iter()
             .map(|(to, number)| (to, known[number]))
             .collect();
         let usual = default.map(|position| known[position]);
         let alone = found.is_empty();
-        let covered = |way: Way, to: &Prefix| {
+        let covered = |way: Egress, to: &Prefix| {
             let by_kernel = table == TABLE_MAIN && self.attached(to.address).is_some();
             by_kernel || (alone && usual == Some(way))
         };
@@ -229,31 +235,37 @@ impl NetConfig {
         position: usize,
         destination: &Destination,
         to: IpAddr,
-    ) -> Option<Way> {
+    ) -> Option<Egress> {
         self.source(position, to)?;
         let via = match &self.devices[position].lan {
             None => Via::Anyone,
             Some(lan) if lan.holds(to) => Via::Owner,
             Some(_) => Via::Gateway(exits.gateway(position, destination, to)?),
         };
-        Some((position, via))
+        Some(Egress { position, via })
     }
 
     /// The way to an address of a LAN that the node is on.
-    fn attached(&self, address: IpAddr) -> Option<Way> {
+    fn attached(&self, address: IpAddr) -> Option<Egress> {
         let on = |device: &Device| device.lan.as_ref().is_some_and(|lan| lan.holds(address));
-        Some((self.devices.iter().position(on)?, Via::Owner))
+        Some(Egress { position: self.devices.iter().position(on)?, via: Via::Owner })
     }
 
-    fn hop(&self, (position, via): Way, like: IpAddr, table: u32) -> Option<Hop> {
+    /// The way by a device to what is on no LAN.
+    fn usual(&self, position: usize, like: IpAddr) -> Egress {
+        Egress { position, via: self.devices[position].usual(like) }
+    }
+
+    fn hop(&self, egress: Egress, like: IpAddr, table: u32) -> Option<Hop> {
+        let Egress { position, via } = egress;
         let source = self.source(position, like)?;
         Some(Hop { device: device_index(position), source, table, via })
     }
 
     /// The default route of a table.
     fn everything(&self, position: usize, like: IpAddr, table: u32) -> Option<(Prefix, Hop)> {
-        let via = self.devices[position].usual(like);
-        let hop = self.hop((position, via), like, table).filter(|_| via != Via::Owner)?;
+        let egress = self.usual(position, like);
+        let hop = self.hop(egress, like, table).filter(|_| egress.via != Via::Owner)?;
         Some((Prefix { address: like, length: 0 }, hop))
     }
 
@@ -281,7 +293,7 @@ fn ways(exits: &Exits<'_>) -> Vec<(Destination, usize)> {
 }
 
 /// The number of a way among those that are known.
-fn number_of(known: &mut Vec<Way>, way: Way) -> usize {
+fn number_of(known: &mut Vec<Egress>, way: Egress) -> usize {
     known.iter().position(|other| *other == way).unwrap_or_else(|| {
         known.push(way);
         known.len() - 1

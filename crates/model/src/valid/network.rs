@@ -5,7 +5,7 @@ use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
 
-use crate::id::{Direction, LanId, LinkId, NodeId, PortId, RouterId, Vertex};
+use crate::id::{Direction, LanId, Lane, LinkId, NodeId, PortId, RouterId, Vertex};
 use crate::lan::{Lan, Subnet};
 use crate::name;
 use crate::plan::{Interface, Link, LinkEnd, Plan};
@@ -21,21 +21,22 @@ pub(super) fn validate(plan: &Plan) -> Result<(), Invalid> {
     for (index, node) in plan.nodes.iter().enumerate() {
         let vertex = Vertex::Node(NodeId::from_index(index));
         for (position, interface) in node.interfaces.iter().enumerate() {
-            let at = (interface.link, interface.outward);
-            is_attached(plan, vertex, position, at)?;
+            let outward = Lane { link: interface.link, direction: interface.outward };
+            is_attached(plan, vertex, position, outward)?;
             is_a_device(interface, position)?;
         }
     }
     for (index, router) in plan.routers.iter().enumerate() {
         let vertex = Vertex::Router(RouterId::from_index(index));
         for (position, interface) in router.interfaces.iter().enumerate() {
-            is_attached(plan, vertex, position, (interface.link, interface.outward))?;
+            let outward = Lane { link: interface.link, direction: interface.outward };
+            is_attached(plan, vertex, position, outward)?;
         }
     }
     for (index, lan) in plan.lans.iter().enumerate() {
         let vertex = Vertex::Lan(LanId::from_index(index));
         for (position, lane) in lan.attachments.iter().enumerate() {
-            is_attached(plan, vertex, position, (lane.link, lane.direction))?;
+            is_attached(plan, vertex, position, *lane)?;
         }
         subnets(lan)?;
     }
@@ -116,14 +117,10 @@ fn ends_exist(plan: &Plan, id: LinkId, link: &Link) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// An interface is at the end of its link that names it.
-fn is_attached(
-    plan: &Plan,
-    vertex: Vertex,
-    position: usize,
-    (link, outward): (LinkId, Direction),
-) -> Result<(), Invalid> {
-    let end = plan.links.get(link.index()).map(|link| link.ends[outward.index()]);
+/// An interface is at the end of its link that names it: where the lane begins that leads out of it.
+fn is_attached(plan: &Plan, vertex: Vertex, position: usize, outward: Lane) -> Result<(), Invalid> {
+    let link = plan.links.get(outward.link.index());
+    let end = link.map(|link| link.ends[outward.direction.index()]);
     let interface = u32::try_from(position).unwrap_or(u32::MAX);
     ensure(end == Some(LinkEnd { vertex, interface }), || {
         format!(

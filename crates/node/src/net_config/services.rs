@@ -44,7 +44,7 @@ impl NetConfig {
         let on_lan = self.devices.iter().any(|device| device.lan.is_some());
         let mut routes = Vec::new();
         if on_lan || self.devices.len() > 1 {
-            routes = self.table(exits, &ways(exits), like, (default, table), |_, best| best);
+            routes = self.table(exits, &ways(exits), like, default, table, |_, best| best);
         }
         routes.extend(default.and_then(|position| self.everything(position, like, table)));
         self.routes.extend(routes.into_iter().map(|(to, hop)| (to, Hop { source, ..hop })));
