@@ -92,8 +92,8 @@ impl Supervision {
         }
         let stop = Arc::new(Event::open()?);
         let (recording, findings) = (Arc::new(AtomicBool::new(true)), Arc::default());
-        let own = (Arc::clone(&recording), Arc::clone(&findings));
-        let work = Work::new(Set::open()?, &stop, shelves, own)?;
+        let set = Set::open()?;
+        let work = Work::new(set, &stop, shelves, Arc::clone(&recording), Arc::clone(&findings))?;
         let thread = std::thread::Builder::new().name("supervisor".to_owned());
         let thread = thread.spawn(move || work.run())?;
         Ok((Supervision { stop, recording, findings, thread }, feeds))

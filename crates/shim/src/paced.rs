@@ -41,7 +41,7 @@ pub fn sends(
     if !is_whole {
         return send_pieces(&limit, flags, count, peer, &mut next);
     }
-    match claimed(&limit, (flags, None), count, peer) {
+    match claimed(&limit, flags, None, count, peer) {
         Ok(claim) => claim.settle(&limit, count, next(0, count)),
         Err(errno) => fail(errno),
     }
@@ -110,12 +110,12 @@ pub fn admitted(limit: &Limit, flags: c_int, count: usize) -> Admitted {
     if is_free && !turns::is_any() {
         Admitted::Now(0)
     } else {
-        in_turn(limit, flags, count, (now, slot))
+        in_turn(limit, flags, count, now, slot)
     }
 }
 
 #[cold]
-fn in_turn(limit: &Limit, flags: c_int, count: usize, (now, slot): (u64, &Slot)) -> Admitted {
+fn in_turn(limit: &Limit, flags: c_int, count: usize, now: u64, slot: &Slot) -> Admitted {
     let budget = slot.budget(limit.direction);
     match turns::take(limit, now) {
         Turn::Now(claimed) => {
@@ -181,25 +181,26 @@ impl Claim {
     }
 }
 
-/// Claims bytes that are to be sent and waits for them; or an errno. The call has flags, and began at
-/// a time, if not now.
+/// Claims bytes that are to be sent and waits for them; or an errno. `began`: when the call began, if
+/// not now.
 #[inline(always)]
 pub fn claimed(
     limit: &Limit,
-    call: (c_int, Option<u64>),
+    flags: c_int,
+    began: Option<u64>,
     bytes: usize,
     peer: Option<End>,
 ) -> Result<Claim, c_int> {
     let (now, rate) = (clock::now(), limit.rate().max(1));
     let slot = limit.slot(now, peer);
     if turns::is_any()
-        && let Some(result) = claimed_before(limit, call.0, bytes, (now, slot))
+        && let Some(result) = claimed_before(limit, flags, bytes, now, slot)
     {
         return result;
     }
     let at = slot.budget(limit.direction).claim(now, rate, bytes as u64);
     if at > now {
-        return claimed_later(limit, call, bytes, Later { at, now, rate, slot });
+        return claimed_later(limit, flags, began, bytes, Later { at, now, rate, slot });
     }
     Ok(Claim { begin: now, slot })
 }
@@ -210,7 +211,8 @@ fn claimed_before(
     limit: &Limit,
     flags: c_int,
     bytes: usize,
-    (now, slot): (u64, &'static Slot),
+    now: u64,
+    slot: &'static Slot,
 ) -> Option<Result<Claim, c_int>> {
     match turns::take(limit, now) {
         Turn::Now(claimed) => {
@@ -244,7 +246,8 @@ struct Later {
 #[cold]
 fn claimed_later(
     limit: &Limit,
-    (flags, began): (c_int, Option<u64>),
+    flags: c_int,
+    began: Option<u64>,
     bytes: usize,
     to: Later,
 ) -> Result<Claim, c_int> {
@@ -307,7 +310,7 @@ fn send_pieces(
     let mut sent = 0;
     while sent < count {
         let part = part_of(limit, is_nonblocking, count - sent);
-        let claim = match claimed(limit, (flags, Some(began)), part, peer) {
+        let claim = match claimed(limit, flags, Some(began), part, peer) {
             Ok(claim) => claim,
             Err(_) if sent > 0 => break,
             Err(errno) => return fail(errno),

@@ -169,7 +169,7 @@ fn peers(
         if let Some(other) = seen.insert(reachable, number) {
             return Err(OpenError::SameAddress(other, number, address));
         }
-        peers.push(Some(Peer::new(setup.run, secret, (setup.own, number), reachable)?));
+        peers.push(Some(Peer::new(setup.run, secret, setup.own, number, reachable)?));
     }
     Ok(peers)
 }

@@ -51,7 +51,8 @@ impl Peer {
     pub(crate) fn new(
         run: u64,
         secret: Option<&Secret>,
-        (own, number): (u16, u16),
+        own: u16,
+        number: u16,
         address: SocketAddr,
     ) -> Result<Self, OpenError> {
         let first = || first_number().ok_or(OpenError::NoEntropy);

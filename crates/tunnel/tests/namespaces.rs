@@ -41,13 +41,13 @@ fn main() {
     }
     let required = std::env::var_os("WINDTUNNEL_REQUIRE_NAMESPACES").is_some_and(|v| v == "1");
     let mut failed = 0;
-    for case in chosen {
-        match run(*case) {
-            Ok(Status::Exited(0)) => println!("ok {}", case.0),
+    for (name, body) in chosen {
+        match run(name, *body) {
+            Ok(Status::Exited(0)) => println!("ok {name}"),
             Ok(Status::Exited(SKIPPED)) if !required => {}
-            Err(error) if !required => println!("skipped {}: no namespaces: {error}", case.0),
+            Err(error) if !required => println!("skipped {name}: no namespaces: {error}"),
             other => {
-                println!("FAILED {}: {other:?}", case.0);
+                println!("FAILED {name}: {other:?}");
                 failed += 1;
             }
         }
@@ -56,7 +56,7 @@ fn main() {
 }
 
 /// Runs one case in a child with a network of its own, and waits for it.
-fn run((name, body): Case) -> io::Result<Status> {
+fn run(name: &str, body: fn() -> Outcome) -> io::Result<Status> {
     io::stdout().flush()?;
     let user = process::current_user();
     let flags = if user.uid == 0 { Flags::NET } else { Flags::NET | Flags::USER };

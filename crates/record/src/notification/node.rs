@@ -288,8 +288,8 @@ impl Node {
             let at = self.accepts.iter().position(|(port, _)| *port == own);
             accepted = at.map(|at| self.accepts.remove(at).1);
         }
-        let about = (caller.time, used.cookie, number, descriptor);
-        let Some(records) = definitions(socket, &used.copy, about) else { return };
+        let records = definitions(socket, &used.copy, caller.time, used.cookie, number, descriptor);
+        let Some(records) = records else { return };
         socket.is_defined = true;
         records.iter().for_each(|record| self.shelf.put(record));
         if let Some((pending, _)) = socket.connecting.take() {

@@ -136,7 +136,10 @@ impl Pending {
 pub(super) fn definitions(
     socket: &Socket,
     descriptor: &OwnedFd,
-    (time, cookie, process, number): (u64, u64, u32, i32),
+    time: u64,
+    cookie: u64,
+    process: u32,
+    number: i32,
 ) -> Option<[Record; 3]> {
     let own = socket::local(descriptor).ok()?;
     let target = socket.connecting.as_ref().and_then(|(_, address)| *address);

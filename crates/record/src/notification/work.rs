@@ -32,7 +32,8 @@ impl Work {
         set: Set,
         stop: &Event,
         shelves: Vec<(NodeId, OwnedFd, Shelf)>,
-        (recording, findings): (Arc<AtomicBool>, Arc<Mutex<Findings>>),
+        recording: Arc<AtomicBool>,
+        findings: Arc<Mutex<Findings>>,
     ) -> io::Result<Work> {
         set.add(stop, STOP)?;
         let (doors, listeners) = (BTreeMap::new(), BTreeMap::new());

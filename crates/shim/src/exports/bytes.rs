@@ -105,7 +105,9 @@ macro_rules! sent {
 unsafe fn with_parts(
     parts: *const IoVec,
     count: c_int,
-    (from, bytes, all): (usize, usize, usize),
+    from: usize,
+    bytes: usize,
+    all: usize,
     mut next: impl FnMut(*const IoVec, c_int) -> isize,
 ) -> isize {
     if from == 0 && bytes == all {
@@ -145,7 +147,7 @@ export! {
         let (spec, arguments) = (Spec::receives(Call::Readv, 0), Parts(parts, count as usize));
         transfer!(of_any(fd), spec, arguments, {
             let all = bytes_of(fd, Direction::Receive, parts, count);
-            received!(fd, false, 0, all, |from, part| with_parts(parts, count, (from, part, all), |parts, count| next::readv(fd, parts, count)))
+            received!(fd, false, 0, all, |from, part| with_parts(parts, count, from, part, all, |parts, count| next::readv(fd, parts, count)))
         })
     }
 
@@ -157,7 +159,7 @@ export! {
         let (spec, arguments) = (Spec::receives(Call::Readv, 0), Parts(parts, count as usize));
         transfer!(of_any(fd), spec, arguments, {
             let all = bytes_of(fd, Direction::Receive, parts, count);
-            received!(fd, false, 0, all, |from, part| with_parts(parts, count, (from, part, all), |parts, count| next::preadv2(fd, parts, count, at, flags)))
+            received!(fd, false, 0, all, |from, part| with_parts(parts, count, from, part, all, |parts, count| next::preadv2(fd, parts, count, at, flags)))
         })
     }
 
@@ -205,7 +207,7 @@ export! {
         let (spec, arguments) = (Spec::sends(Call::Writev, 0), Parts(parts, count as usize));
         senders::parts(fd, parts, count, || transfer!(of_any(fd), spec, arguments, {
             let all = bytes_of(fd, Direction::Send, parts, count);
-            sent!(fd, false, 0, all, |from, part| with_parts(parts, count, (from, part, all), |parts, count| next::writev(fd, parts, count)))
+            sent!(fd, false, 0, all, |from, part| with_parts(parts, count, from, part, all, |parts, count| next::writev(fd, parts, count)))
         }))
     }
 
@@ -217,7 +219,7 @@ export! {
         let (spec, arguments) = (Spec::sends(Call::Writev, 0), Parts(parts, count as usize));
         senders::parts(fd, parts, count, || transfer!(of_any(fd), spec, arguments, {
             let all = bytes_of(fd, Direction::Send, parts, count);
-            sent!(fd, false, 0, all, |from, part| with_parts(parts, count, (from, part, all), |parts, count| next::pwritev2(fd, parts, count, at, flags)))
+            sent!(fd, false, 0, all, |from, part| with_parts(parts, count, from, part, all, |parts, count| next::pwritev2(fd, parts, count, at, flags)))
         }))
     }
 

@@ -185,7 +185,7 @@ unsafe fn sent_many(fd: c_int, messages: *mut Messages, count: u32, flags: c_int
         let (some, bytes) = unsafe { gathered(&limit, here, count - sent) };
         // SAFETY: as above.
         let peer = unsafe { Whole(&raw const (*here).message) }.peer();
-        let claim = match paced::claimed(&limit, (flags, Some(began)), bytes, peer) {
+        let claim = match paced::claimed(&limit, flags, Some(began), bytes, peer) {
             Ok(claim) => claim,
             Err(_) if sent > 0 => break,
             Err(errno) => return paced::fail(errno) as c_int,

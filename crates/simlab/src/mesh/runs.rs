@@ -50,7 +50,8 @@ impl MeshWorld {
         &mut self,
         index: usize,
         run: RunId,
-        (key, flow): (FlowKey, Flow),
+        key: FlowKey,
+        flow: Flow,
         at_once: &[usize],
         others: &[usize],
     ) {

@@ -176,7 +176,8 @@ impl Play {
     /// Compares the machines' allocations with that of all flows.
     pub(crate) fn check(&mut self) {
         let keys: Vec<FlowKey> = self.flows.keys().copied().collect();
-        let all: Vec<reference::Flow> = self.flows.iter().map(|it| self.as_reference(it)).collect();
+        let all = self.flows.iter().map(|(key, flow)| self.as_reference(*key, flow));
+        let all: Vec<reference::Flow> = all.collect();
         let capacities: Vec<Option<Rate>> = self.lanes().map(|lane| self.capacity(lane)).collect();
         let bits =
             |rate: &Option<Rate>| rate.map_or(f64::INFINITY, |it| it.bits_per_second() as f64);
@@ -231,14 +232,14 @@ impl Play {
         known.keys().zip(0..).map(|(key, id)| (*key, share(id))).collect()
     }
 
-    fn as_reference(&self, (key, flow): (&FlowKey, &Flow)) -> reference::Flow {
+    fn as_reference(&self, key: FlowKey, flow: &Flow) -> reference::Flow {
         let weight = match self.sharing {
             Sharing::RttAware => 1e9 / flow.terms.rtt.as_nanos() as f64,
             Sharing::Equal => 1.0,
         };
         let demand = flow.terms.demand;
         let demand = demand.map_or(f64::INFINITY, |it| it.bits_per_second() as f64);
-        let lanes = self.way(*key).into_iter().map(Lane::index).collect();
+        let lanes = self.way(key).into_iter().map(Lane::index).collect();
         reference::Flow { lanes, weight, demand }
     }
 
@@ -267,7 +268,7 @@ impl Play {
         let numbers =
             |members: &[u16]| members.iter().copied().map(usize::from).collect::<Vec<_>>();
         let (at_once, members) = (numbers(&audience.at_once), numbers(&audience.members));
-        self.world.set_flow_for(machine, RUN, (key, flow), &at_once, &members);
+        self.world.set_flow_for(machine, RUN, key, flow, &at_once, &members);
     }
 
     /// Lanes are cut or mended, and all machines route and announce anew.

@@ -42,7 +42,7 @@ fn a_short_flow_on_a_star_is_two_messages_and_not_thirty() {
         let (source, destination) = (number % 150, (number * 7 + 1) % 150);
         let (from, home) = ((source % 16) as usize, (destination % 16) as usize);
         let key = between(source, destination);
-        world.set_flow_for(from, RUN, (key, flow()), &[home], &ALL);
+        world.set_flow_for(from, RUN, key, flow(), &[home], &ALL);
         world.run_for(Span::from_millis(200));
         world.end_flow(from, RUN, key);
         world.run_for(Span::from_millis(100));
@@ -56,7 +56,7 @@ fn a_short_flow_on_a_star_is_two_messages_and_not_thirty() {
 fn a_flow_that_stays_is_known_to_all_soon_and_to_its_destination_at_once() {
     let mut world = star(LinkConditions::LAN);
     world.run_for(SECOND);
-    world.set_flow_for(3, RUN, (between(3, 20), flow()), &[4], &ALL);
+    world.set_flow_for(3, RUN, between(3, 20), flow(), &[4], &ALL);
     world.run_for(Span::from_millis(1));
     assert_eq!(ALL.map(|machine| flows(&world, machine)).iter().sum::<usize>(), 1);
     assert_eq!(flows(&world, 4), 1);
@@ -72,10 +72,10 @@ fn machines_with_flows_that_meet_at_a_node_know_each_others_within_three_trips()
         for round in 0..50_u32 {
             let (a, b, to) = (between(1, 20), between(2, 20), 4);
             world.run_for(SECOND);
-            world.set_flow_for(1, RUN, (a, flow()), &[to], &ALL);
+            world.set_flow_for(1, RUN, a, flow(), &[to], &ALL);
             // The other one comes before the first is announced to all.
             world.run_for(Span::from_millis(u64::from(1 + round)));
-            world.set_flow_for(2, RUN, (b, flow()), &[to], &ALL);
+            world.set_flow_for(2, RUN, b, flow(), &[to], &ALL);
             // To the destination's machine, from there to the two, from each to the other: 60 µs at
             // the most each, and each may wait 2 ms for a batch.
             world.run_for(Span::from_micros(3 * 60 + 3 * 2000));

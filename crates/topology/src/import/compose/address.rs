@@ -69,7 +69,8 @@ impl Subnets {
         &mut self,
         reader: &Reader<'_>,
         value: &Value,
-        (node, lan): (&str, &str),
+        node: &str,
+        lan: &str,
         topology: &mut Topology,
     ) -> Result<(), Mistake> {
         let text = reader.text(value, "an address", &mut topology.notes)?;

@@ -119,7 +119,7 @@ impl Networks {
                 match key.text.as_str() {
                     "aliases" => {}
                     "ipv4_address" | "ipv6_address" => {
-                        self.subnets.address(reader, value, (node, lan), topology)?;
+                        self.subnets.address(reader, value, node, lan, topology)?;
                     }
                     other => {
                         let network = shorten(&network.text);
