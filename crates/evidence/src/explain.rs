@@ -96,7 +96,7 @@ pub fn explain(history: &FlowHistory, lanes: &[Lane]) -> Result<FlowExplanation,
     if history.transport == Transport::Stream
         && let Some((begin, end)) = setup::span(&flow)
     {
-        let (stretches, losses) = setup::explain(&flow, (begin, end));
+        let (stretches, losses) = setup::explain(&flow, begin, end);
         explained.requests.push(Explanation {
             flow: history.flow,
             number: 0,

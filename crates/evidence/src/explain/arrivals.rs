@@ -1,5 +1,7 @@
 //! When a byte of a stream could be read: when it and all before it had come.
 
+use std::ops::Range;
+
 use super::route::Route;
 use crate::history::{FlowHistory, Lane, PacketKind, Side, is_read};
 
@@ -38,20 +40,20 @@ impl Arrivals {
         let mut reads = read_ends(history, sender.peer()).peekable();
         for packet in packets {
             while let Some((time, upto)) = reads.next_if(|(time, _)| *time < packet.time) {
-                arrivals.step(&mut frontier, (0, upto), time);
+                arrivals.step(&mut frontier, 0..upto, time);
             }
             let end = packet.offset + u64::from(packet.length);
-            arrivals.step(&mut frontier, (packet.offset, end), packet.time);
+            arrivals.step(&mut frontier, packet.offset..end, packet.time);
         }
         for (time, upto) in reads {
-            arrivals.step(&mut frontier, (0, upto), time);
+            arrivals.step(&mut frontier, 0..upto, time);
         }
         arrivals
     }
 
-    fn step(&mut self, frontier: &mut Frontier, (offset, end): (u64, u64), time: u64) {
+    fn step(&mut self, frontier: &mut Frontier, bytes: Range<u64>, time: u64) {
         let missing = frontier.next;
-        if frontier.add(offset, end) {
+        if frontier.add(bytes.start, bytes.end) {
             self.steps.push(Step { upto: frontier.next, time, missing });
         }
     }

@@ -144,7 +144,8 @@ impl Path<'_> {
                 resent_at: sent,
                 notice: knowledge.losses.notice(
                     byte,
-                    (earlier, sent),
+                    earlier,
+                    sent,
                     &knowledge.acks,
                     knowledge.samples,
                 ),

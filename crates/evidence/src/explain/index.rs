@@ -30,9 +30,9 @@ impl<'a> FlowIndex<'a> {
         history: &'a FlowHistory,
         lanes: &[Lane],
     ) -> Result<FlowIndex<'a>, Contradiction> {
-        let network = (lanes, places(history, lanes));
+        let places = places(history, lanes);
         let routes = Side::BOTH.map(|side| {
-            Route::new(history, side, network, |packet| match history.transport {
+            Route::new(history, side, lanes, places, |packet| match history.transport {
                 Transport::Datagrams => Some((packet.offset, 1)),
                 Transport::Stream if packet.length == 0 => None,
                 Transport::Stream => Some((packet.offset, u64::from(packet.length))),
@@ -43,7 +43,7 @@ impl<'a> FlowIndex<'a> {
                 Side::Client => flag::SYN,
                 Side::Server => flag::SYN | flag::RST,
             };
-            Route::new(history, side, network, |packet| {
+            Route::new(history, side, lanes, places, |packet| {
                 (packet.flags & wanted != 0).then_some((0, 1))
             })
         });
@@ -102,7 +102,7 @@ fn sender<'a>(
         false => Acks::default(),
     };
     let losses = match is_stream {
-        true => Losses::new(history, side, (route, &acks), lanes),
+        true => Losses::new(history, side, route, &acks, lanes),
         false => Losses::default(),
     };
     let progress = if is_stream { progress(history, side, route, lanes) } else { Vec::new() };

@@ -68,7 +68,8 @@ impl Losses {
     pub(crate) fn new(
         history: &FlowHistory,
         sender: Side,
-        (route, acks): (&Route, &Acks),
+        route: &Route,
+        acks: &Acks,
         lanes: &[Lane],
     ) -> Losses {
         let mut losses = Losses::default();
@@ -92,7 +93,7 @@ impl Losses {
             };
             let dropped = Some((lane, drop.time, u32::try_from(drop.value).unwrap_or(u32::MAX)));
             let (offset, resent_at) = (packet.offset, packet.time);
-            let notice = losses.notice(offset, (sent_at, resent_at), acks, samples);
+            let notice = losses.notice(offset, sent_at, resent_at, acks, samples);
             losses.of.push(Loss { sender, offset, sent_at, dropped, resent_at, notice });
         }
         losses.finish();
@@ -117,7 +118,8 @@ impl Losses {
     pub(crate) fn notice(
         &self,
         byte: u64,
-        (sent_at, resent_at): (u64, u64),
+        sent_at: u64,
+        resent_at: u64,
         acks: &Acks,
         samples: &[TcpSample],
     ) -> Notice {

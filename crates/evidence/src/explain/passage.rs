@@ -21,7 +21,7 @@ pub(crate) struct Passage {
 }
 
 impl Passages {
-    pub(crate) fn push(&mut self, event: &PacketEvent, (offset, length): (u64, u64)) {
+    pub(crate) fn push(&mut self, event: &PacketEvent, offset: u64, length: u64) {
         let PacketEvent { time, value, .. } = *event;
         self.of.push(Passage { offset, end: offset + length, time, value });
     }
@@ -74,7 +74,7 @@ mod tests {
     fn the_latest_packet_with_a_byte_is_found_among_copies_and_trains() {
         let mut passages = Passages::default();
         for event in [packet(10, 0, 3000), packet(20, 1000, 1000), packet(30, 3000, 1000)] {
-            passages.push(&event, (event.offset, u64::from(event.length)));
+            passages.push(&event, event.offset, u64::from(event.length));
         }
         passages.sort();
         let time = |byte, until| passages.latest(byte, until).map(|passage| passage.time);

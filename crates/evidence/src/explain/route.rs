@@ -45,7 +45,8 @@ impl Route {
     pub(crate) fn new(
         history: &FlowHistory,
         sender: Side,
-        (lanes, places): (&[Lane], [Option<u32>; 2]),
+        lanes: &[Lane],
+        places: [Option<u32>; 2],
         range: impl Fn(&PacketEvent) -> Option<(u64, u64)>,
     ) -> Route {
         let mut route = Route {
@@ -54,10 +55,9 @@ impl Route {
             receiver: places[sender.peer().index()],
         };
         for packet in &history.packets[sender.index()] {
-            let (Some(range), Some(ends)) = (range(packet), lanes.get(packet.lane as usize)) else {
-                continue;
-            };
-            route.on_lane(packet.lane, *ends).point(packet.kind).push(packet, range);
+            let Some((offset, length)) = range(packet) else { continue };
+            let Some(ends) = lanes.get(packet.lane as usize) else { continue };
+            route.on_lane(packet.lane, *ends).point(packet.kind).push(packet, offset, length);
         }
         for lane in &mut route.lanes {
             for kind in PacketKind::ALL {

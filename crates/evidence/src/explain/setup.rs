@@ -31,7 +31,7 @@ fn refused(flow: &FlowIndex<'_>) -> Option<u64> {
 }
 
 /// Where its time went, the earliest first, and the losses that took part.
-pub(super) fn explain(flow: &FlowIndex<'_>, (begin, end): (u64, u64)) -> (Vec<Stretch>, Vec<Loss>) {
+pub(super) fn explain(flow: &FlowIndex<'_>, begin: u64, end: u64) -> (Vec<Stretch>, Vec<Loss>) {
     let (mut walk, mut losses) = (Walk::new(begin, end), Vec::new());
     let mut arrival = flow.handshakes[Side::Server.index()].first_arrived(0);
     for sender in [Side::Server, Side::Client] {

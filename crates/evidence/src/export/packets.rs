@@ -56,13 +56,14 @@ const COMMENT: &str = "Made from records of Windtunnel. Packets have no payload,
 pub fn packets<'a>(
     evidence: &Evidence,
     entries: impl Iterator<Item = &'a Entry>,
-    (place, points): (&Place, Points),
+    place: &Place,
+    points: Points,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let mut buffer = Vec::new();
     let program = evidence.members().first().map_or("", |member| member.header.program.as_str());
     pcapng::section(&mut buffer, program, COMMENT);
-    let interfaces = interfaces(evidence, (place, points), &mut buffer);
+    let interfaces = interfaces(evidence, place, points, &mut buffer);
     let frames = Frames::new(evidence);
     let mut offers = Offers::default();
     for entry in entries.filter(|entry| entry.kind().is_some_and(is_packet)) {
@@ -77,11 +78,9 @@ pub fn packets<'a>(
             }
             _ => continue,
         };
-        let Some(interface) = interfaces.get(&(member, entry.record.args[2], entry.record.kind))
-        else {
-            continue;
-        };
-        put(evidence, &frames, entry, *interface, ack, &mut buffer);
+        let key = (member, entry.record.args[2], entry.record.kind);
+        let Some((interface, heading)) = interfaces.get(&key).copied() else { continue };
+        put(evidence, &frames, entry, interface, heading, ack, &mut buffer);
         out.write_all(&buffer)?;
         buffer.clear();
     }
@@ -115,11 +114,7 @@ impl Points {
 /// By member, lane and kind.
 type Interfaces = BTreeMap<(u16, u32, u8), (u32, Heading)>;
 
-fn interfaces(
-    evidence: &Evidence,
-    (place, points): (&Place, Points),
-    out: &mut Vec<u8>,
-) -> Interfaces {
+fn interfaces(evidence: &Evidence, place: &Place, points: Points, out: &mut Vec<u8>) -> Interfaces {
     let mut interfaces = BTreeMap::new();
     for (member, of) in (0..).zip(evidence.members()) {
         for (number, lane) in (0..).zip(&of.header.lanes) {
@@ -149,7 +144,8 @@ fn put(
     evidence: &Evidence,
     frames: &Frames,
     entry: &Entry,
-    (interface, heading): (u32, Heading),
+    interface: u32,
+    heading: Heading,
     ack: Option<u32>,
     out: &mut Vec<u8>,
 ) {

@@ -211,7 +211,7 @@ const SECTION: u32 = 0x0a0d_0d0a;
 fn blocks(place: &Place, points: Points) -> BTreeMap<u32, u32> {
     let evidence = conversation_with_a_drop();
     let mut bytes = Vec::new();
-    packets(&evidence, evidence.records().iter(), (place, points), &mut bytes).unwrap();
+    packets(&evidence, evidence.records().iter(), place, points, &mut bytes).unwrap();
     let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
     let (mut at, mut kinds) = (0, BTreeMap::new());
     while at < bytes.len() {

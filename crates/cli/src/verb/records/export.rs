@@ -104,7 +104,7 @@ fn write(
             let place = arguments.choice.place();
             let usual = if arguments.choice.has_kinds() { Points::All } else { Points::Once };
             let points = arguments.points.unwrap_or(usual);
-            export::packets(evidence, entries, (&place, points), &mut out)?;
+            export::packets(evidence, entries, &place, points, &mut out)?;
         }
     }
     out.flush()

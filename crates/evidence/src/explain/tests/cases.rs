@@ -321,17 +321,17 @@ fn datagrams(requests: &[(u64, Option<u64>)]) -> Wire {
     wire.history.transport = Transport::Datagrams;
     let mut answers = 0;
     for (number, (time, think)) in (0..).zip(requests) {
-        wire.write_datagram(Client, (*time, *time), (number, 40));
+        wire.write_datagram(Client, (*time, *time), number, 40);
         let packet = data(number, 40);
         let Some(think) = think else {
             wire.send(Client, *time, packet.dropped_on(1));
             continue;
         };
         let arrived = wire.send(Client, *time, packet).unwrap();
-        wire.read_datagram(Server, (*time, arrived), (answers, 40));
-        wire.write_datagram(Server, (arrived + think, arrived + think), (answers, 100));
+        wire.read_datagram(Server, (*time, arrived), answers, 40);
+        wire.write_datagram(Server, (arrived + think, arrived + think), answers, 100);
         let came = wire.send(Server, arrived + think, data(answers, 100)).unwrap();
-        wire.read_datagram(Client, (*time, came), (answers, 100));
+        wire.read_datagram(Client, (*time, came), answers, 100);
         answers += 1;
     }
     wire

@@ -122,7 +122,7 @@ impl Wire {
 
 impl Wire {
     /// A call with a datagram: its number and length.
-    fn datagram(&mut self, side: Side, call: Call, span: (u64, u64), (number, length): (u64, i32)) {
+    fn datagram(&mut self, side: Side, call: Call, span: (u64, u64), number: u64, length: i32) {
         self.history.calls[side.index()].push(CallSpan {
             begin: span.0,
             end: span.1,
@@ -133,11 +133,17 @@ impl Wire {
         });
     }
 
-    pub(crate) fn write_datagram(&mut self, side: Side, span: (u64, u64), what: (u64, i32)) {
-        self.datagram(side, Call::Sendto, span, what);
+    pub(crate) fn write_datagram(
+        &mut self,
+        side: Side,
+        span: (u64, u64),
+        number: u64,
+        length: i32,
+    ) {
+        self.datagram(side, Call::Sendto, span, number, length);
     }
 
-    pub(crate) fn read_datagram(&mut self, side: Side, span: (u64, u64), what: (u64, i32)) {
-        self.datagram(side, Call::Recvfrom, span, what);
+    pub(crate) fn read_datagram(&mut self, side: Side, span: (u64, u64), number: u64, length: i32) {
+        self.datagram(side, Call::Recvfrom, span, number, length);
     }
 }
