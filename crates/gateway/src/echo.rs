@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use windtunnel_sys::clock;
 use windtunnel_wire::icmp::{self, Kind};
 
-use crate::frames;
+use crate::frames::{self, AddressPair, EchoNumbers, Fragmentation};
 use crate::log::FlowLine;
 use crate::policy::Refusal;
 use crate::poller::Token;
@@ -106,10 +106,12 @@ impl Echo {
             let bytes = u64::try_from(length).unwrap_or(0);
             flow.line.received_bytes = flow.line.received_bytes.saturating_add(bytes);
             self.replies = self.replies.wrapping_add(1);
-            let size = (context.settings.mtu, self.replies);
-            let numbers = (flow.identifier, sequence);
+            let addresses = AddressPair { source: from, destination: flow.inside };
+            let numbers = EchoNumbers { identifier: flow.identifier, sequence };
             let payload = buffer.get(..length).unwrap_or_default();
-            for mut frame in frames::echo_reply((from, flow.inside), numbers, payload, size) {
+            let fragmentation =
+                Fragmentation { mtu: context.settings.mtu, identification: self.replies };
+            for mut frame in frames::echo_reply(addresses, numbers, payload, fragmentation) {
                 context.out.send_to_link(&mut frame, flow.mac, &mut context.report);
             }
         }
@@ -133,10 +135,12 @@ impl Echo {
     /// A reply that is longer than the link's MTU is cut, as its request was.
     fn reply_as_host(&mut self, context: &mut Context, packet: &Packet<'_>, view: &icmp::View<'_>) {
         self.replies = self.replies.wrapping_add(1);
-        let size = (context.settings.mtu, self.replies);
-        let addresses = (packet.info.final_destination, packet.info.source);
-        let numbers = (view.identifier(), view.sequence());
-        for mut frame in frames::echo_reply(addresses, numbers, view.body(), size) {
+        let (source, destination) = (packet.info.final_destination, packet.info.source);
+        let addresses = AddressPair { source, destination };
+        let numbers = EchoNumbers { identifier: view.identifier(), sequence: view.sequence() };
+        let fragmentation =
+            Fragmentation { mtu: context.settings.mtu, identification: self.replies };
+        for mut frame in frames::echo_reply(addresses, numbers, view.body(), fragmentation) {
             context.out.send_to_link(&mut frame, packet.mac, &mut context.report);
         }
     }
@@ -193,8 +197,9 @@ impl Flow {
                 continue;
             };
             let payload = quoted.get(..length).unwrap_or_default();
-            let numbers = (self.identifier, sequence);
-            if let Some(frame) = frames::quoted_echo((self.inside, to), numbers, payload) {
+            let addresses = AddressPair { source: self.inside, destination: to };
+            let numbers = EchoNumbers { identifier: self.identifier, sequence };
+            if let Some(frame) = frames::quoted_echo(addresses, numbers, payload) {
                 context.answer_error(&frame, self.mac, kind);
             }
         }

@@ -8,13 +8,40 @@ use windtunnel_wire::{checksum, ethernet, fragment, icmp, ipv4, ipv6, udp, vnet}
 /// A frame whose checksums are complete.
 pub(crate) type Frame = Vec<u8>;
 
-/// The frames of a datagram: one, or fragments where it is longer than an `mtu`; none where the
-/// addresses are of two families or it is too long for IP. `identification` separates fragments of
-/// datagrams from one another.
+/// The addresses of a packet.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AddressPair {
+    pub(crate) source: IpAddr,
+    pub(crate) destination: IpAddr,
+}
+
+/// What an echo reply repeats of its request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EchoNumbers {
+    pub(crate) identifier: u16,
+    pub(crate) sequence: u16,
+}
+
+/// How a packet is cut that is longer than an MTU.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fragmentation {
+    pub(crate) mtu: u32,
+    /// Separates fragments of packets from one another.
+    pub(crate) identification: u32,
+}
+
+impl Fragmentation {
+    /// No packet is too long.
+    pub(crate) const NONE: Fragmentation = Fragmentation { mtu: u32::MAX, identification: 0 };
+}
+
+/// The frames of a datagram: one, or fragments where it is longer than the MTU; none where the
+/// addresses are of two families or it is too long for IP.
 pub(crate) fn datagram(
-    (source, destination): (SocketAddr, SocketAddr),
+    source: SocketAddr,
+    destination: SocketAddr,
     payload: &[u8],
-    (mtu, identification): (u32, u32),
+    fragmentation: Fragmentation,
 ) -> Vec<Frame> {
     let Ok(length) = u16::try_from(udp::HEADER_LEN + payload.len()) else { return Vec::new() };
     let mut transport = Vec::with_capacity(usize::from(length));
@@ -23,61 +50,64 @@ pub(crate) fn datagram(
     transport.extend(length.to_be_bytes());
     transport.extend([0; 2]);
     transport.extend(payload);
-    whole((source.ip(), destination.ip()), udp::PROTOCOL, &transport, (mtu, identification))
+    let addresses = AddressPair { source: source.ip(), destination: destination.ip() };
+    whole(addresses, udp::PROTOCOL, &transport, fragmentation)
 }
 
 /// The frames of an echo reply, in the same way.
 pub(crate) fn echo_reply(
-    addresses: (IpAddr, IpAddr),
-    (identifier, sequence): (u16, u16),
+    addresses: AddressPair,
+    numbers: EchoNumbers,
     payload: &[u8],
-    size: (u32, u32),
+    fragmentation: Fragmentation,
 ) -> Vec<Frame> {
-    let kind = if addresses.0.is_ipv4() { ECHO_REPLY_V4 } else { ECHO_REPLY_V6 };
-    echo(addresses, kind, (identifier, sequence), payload, size)
+    let kind = if addresses.source.is_ipv4() { ECHO_REPLY_V4 } else { ECHO_REPLY_V6 };
+    echo(addresses, kind, numbers, payload, fragmentation)
 }
 
 /// The packet that an echo request was, for quoting it in an ICMP error.
 pub(crate) fn quoted_echo(
-    addresses: (IpAddr, IpAddr),
-    numbers: (u16, u16),
+    addresses: AddressPair,
+    numbers: EchoNumbers,
     payload: &[u8],
 ) -> Option<Frame> {
-    let v4 = addresses.0.is_ipv4();
+    let v4 = addresses.source.is_ipv4();
     let kind = if v4 { icmp::ECHO_REQUEST_V4 } else { icmp::ECHO_REQUEST_V6 };
-    echo(addresses, kind, numbers, payload, (u32::MAX, 0)).into_iter().next()
+    echo(addresses, kind, numbers, payload, Fragmentation::NONE).into_iter().next()
 }
 
 fn echo(
-    addresses: (IpAddr, IpAddr),
+    addresses: AddressPair,
     kind: u8,
-    (identifier, sequence): (u16, u16),
+    numbers: EchoNumbers,
     payload: &[u8],
-    size: (u32, u32),
+    fragmentation: Fragmentation,
 ) -> Vec<Frame> {
-    let protocol = match addresses.0 {
+    let protocol = match addresses.source {
         IpAddr::V4(_) => icmp::PROTOCOL_V4,
         IpAddr::V6(_) => icmp::PROTOCOL_V6,
     };
     let mut message = vec![kind, 0, 0, 0];
-    message.extend(identifier.to_be_bytes());
-    message.extend(sequence.to_be_bytes());
+    message.extend(numbers.identifier.to_be_bytes());
+    message.extend(numbers.sequence.to_be_bytes());
     message.extend(payload);
-    whole(addresses, protocol, &message, size)
+    whole(addresses, protocol, &message, fragmentation)
 }
 
 /// The packet that a datagram was, for quoting it in an ICMP error: whatever its checksum was.
 pub(crate) fn quoted(source: SocketAddr, destination: SocketAddr, payload: &[u8]) -> Option<Frame> {
-    datagram((source, destination), payload, (u32::MAX, 0)).into_iter().next()
+    datagram(source, destination, payload, Fragmentation::NONE).into_iter().next()
 }
 
 /// The whole packet with its checksums, cut where it is longer than the MTU.
 fn whole(
-    (source, destination): (IpAddr, IpAddr),
+    addresses: AddressPair,
     protocol: u8,
     transport: &[u8],
-    (mtu, identification): (u32, u32),
+    fragmentation: Fragmentation,
 ) -> Vec<Frame> {
+    let AddressPair { source, destination } = addresses;
+    let Fragmentation { mtu, identification } = fragmentation;
     let frame = match (source, destination) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
             let addresses = [source.octets(), destination.octets()].concat();
@@ -197,6 +227,10 @@ const NEXT_HEADER: usize = ethernet::HEADER_LEN + 6;
 mod tests {
     use super::*;
 
+    fn cut(mtu: u32, identification: u32) -> Fragmentation {
+        Fragmentation { mtu, identification }
+    }
+
     fn at(text: &str) -> SocketAddr {
         text.parse().unwrap()
     }
@@ -206,7 +240,7 @@ mod tests {
         for (from, to) in
             [("192.0.2.1:53", "10.0.0.1:4000"), ("[2001:db8::1]:53", "[fd00::1]:4000")]
         {
-            let frames = datagram((at(from), at(to)), b"answer", (1500, 1));
+            let frames = datagram(at(from), at(to), b"answer", cut(1500, 1));
             assert_eq!(frames.len(), 1);
             let info = Info::parse(&frames[0]).unwrap();
             assert_eq!((info.source, info.destination), (at(from).ip(), at(to).ip()));
@@ -219,8 +253,10 @@ mod tests {
     #[test]
     fn an_echo_reply_has_identifier_sequence_and_payload_of_its_request() {
         for (from, to) in [("192.0.2.1", "10.0.0.1"), ("2001:db8::1", "fd00::1")] {
-            let addresses = (from.parse().unwrap(), to.parse().unwrap());
-            let frames = echo_reply(addresses, (7, 8), b"abc", (1500, 1));
+            let (source, destination) = (from.parse().unwrap(), to.parse().unwrap());
+            let addresses = AddressPair { source, destination };
+            let numbers = EchoNumbers { identifier: 7, sequence: 8 };
+            let frames = echo_reply(addresses, numbers, b"abc", cut(1500, 1));
             let info = Info::parse(&frames[0]).unwrap();
             let view = icmp::View::parse(info.payload(&frames[0])).unwrap();
             assert_eq!((view.identifier(), view.sequence(), view.body()), (7, 8, &b"abc"[..]));
@@ -237,12 +273,13 @@ mod tests {
             ("192.0.2.1:53", "10.0.0.1:4000", [1500, 1500, 1068]),
             ("[2001:db8::1]:53", "[fd00::1]:4000", [1496, 1496, 1160]),
         ] {
-            let frames = datagram((at(from), at(to)), &payload, (1500, 77));
+            let frames = datagram(at(from), at(to), &payload, cut(1500, 77));
             let found: Vec<usize> = frames.iter().map(|frame| frame.len() - 14).collect();
             assert_eq!(found, lengths, "{from}");
             assert!(frames.iter().all(|frame| Info::parse(frame).unwrap().is_fragment));
         }
         let longest = vec![0; 65_508];
-        assert_eq!(datagram((at("1.2.3.4:1"), at("1.2.3.5:2")), &longest, (1500, 1)), [[0; 0]; 0]);
+        let frames = datagram(at("1.2.3.4:1"), at("1.2.3.5:2"), &longest, cut(1500, 1));
+        assert_eq!(frames, [[0; 0]; 0]);
     }
 }

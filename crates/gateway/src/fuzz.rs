@@ -42,7 +42,7 @@ mod tests {
     use windtunnel_wire::build;
 
     use super::*;
-    use crate::frames;
+    use crate::frames::{self, Fragmentation};
 
     /// Frames, each behind its length.
     fn joined(frames: &[Vec<u8>]) -> Vec<u8> {
@@ -62,12 +62,13 @@ mod tests {
         let (from, to) = (at("10.0.0.1:4000"), at("192.0.2.1:80"));
         let (from6, to6) = (at("[fd00::1]:4000"), at("[2001:db8::1]:80"));
         let question = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x01a\x01b\0\0\x01\0\x01";
+        let cut = Fragmentation { mtu: 300, identification: 5 };
         vec![
             ("syn4", joined(&[build::tcp(from, to, 1, tcp::SYN, b"")])),
             ("syn6", joined(&[build::tcp(from6, to6, 1, tcp::SYN, b"")])),
             ("reset4", joined(&[build::tcp(from, to, 1, tcp::RST, b"")])),
-            ("fragments4", joined(&frames::datagram((from, to), &[7; 900], (300, 5)))),
-            ("fragments6", joined(&frames::datagram((from6, to6), &[7; 900], (300, 5)))),
+            ("fragments4", joined(&frames::datagram(from, to, &[7; 900], cut))),
+            ("fragments6", joined(&frames::datagram(from6, to6, &[7; 900], cut))),
             ("echo4", joined(&[build::echo_request(from.ip(), to.ip(), 1, 2, b"ping")])),
             ("question", question.to_vec()),
             ("resolvers", b"nameserver 192.0.2.53\nnameserver ::1\n".to_vec()),

@@ -168,7 +168,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::frames;
+    use crate::frames::{self, Fragmentation};
 
     fn pieces(v6: bool, length: usize, mtu: u32) -> (Vec<u8>, Vec<Vec<u8>>) {
         let (from, to): (SocketAddr, SocketAddr) = match v6 {
@@ -176,8 +176,11 @@ mod tests {
             true => ("[2001:db8::1]:53".parse().unwrap(), "[fd00::1]:4000".parse().unwrap()),
         };
         let payload: Vec<u8> = (0..length).map(|i| i.to_le_bytes()[0]).collect();
-        let whole = frames::datagram((from, to), &payload, (u32::MAX, 5)).remove(0);
-        (whole, frames::datagram((from, to), &payload, (mtu, 5)))
+        let cut = |mtu| {
+            let fragmentation = Fragmentation { mtu, identification: 5 };
+            frames::datagram(from, to, &payload, fragmentation)
+        };
+        (cut(u32::MAX).remove(0), cut(mtu))
     }
 
     fn push(reassembly: &mut Reassembly, now_ns: u64, frame: &[u8]) -> Option<Vec<u8>> {

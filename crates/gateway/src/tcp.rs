@@ -78,7 +78,7 @@ impl Tcp {
                 // It is joined later, and waited for in another way then.
                 let _ = context.poller.remove(&socket);
                 socket::made(&socket, key.server.is_ipv6());
-                self.offer(context, key, &syn, (socket, line));
+                self.offer(context, key, &syn, socket, line);
             }
             Err(errno) => refuse(context, &syn, &line, errno, socket::said(&socket)),
         }
@@ -180,7 +180,7 @@ impl Tcp {
         match dial(to, context.policy.is_host(key.server.ip())) {
             Ok(Dialled::Now(socket)) => {
                 socket::made(&socket, to.is_ipv6());
-                self.offer(context, key, &syn, (socket, line));
+                self.offer(context, key, &syn, socket, line);
             }
             Ok(Dialled::Soon(socket)) => {
                 self.next += 1;
@@ -200,7 +200,8 @@ impl Tcp {
         context: &mut Context,
         key: FlowKey,
         syn: &Syn,
-        (socket, line): (OwnedFd, FlowLine),
+        socket: OwnedFd,
+        line: FlowLine,
     ) {
         let listening = self.listeners.ensure(context, key.server.is_ipv6(), key.server.port());
         if listening.is_err() {

@@ -11,7 +11,7 @@ use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery};
 use windtunnel_sys::{clock, socket_error};
 use windtunnel_wire::{udp, vnet};
 
-use crate::frames;
+use crate::frames::{self, Fragmentation};
 use crate::log::FlowLine;
 use crate::loopback;
 use crate::poller::Token;
@@ -100,9 +100,10 @@ impl Udp {
             let bytes = u64::try_from(length).unwrap_or(0);
             session.line.received_bytes = session.line.received_bytes.saturating_add(bytes);
             self.identification = self.identification.wrapping_add(1);
-            let size = (context.settings.mtu, self.identification);
-            let ends = (source, session.inside);
-            for mut frame in frames::datagram(ends, &self.buffer[..length], size) {
+            let fragmentation =
+                Fragmentation { mtu: context.settings.mtu, identification: self.identification };
+            let payload = &self.buffer[..length];
+            for mut frame in frames::datagram(source, session.inside, payload, fragmentation) {
                 context.out.send_to_link(&mut frame, session.mac, &mut context.report);
             }
         }

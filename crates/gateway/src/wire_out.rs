@@ -72,7 +72,8 @@ impl WireOut {
     /// Says to the sender of a packet what went wrong, if that may be said.
     pub(crate) fn answer_error(
         &mut self,
-        (info, frame): (&Info, &[u8]),
+        info: &Info,
+        frame: &[u8],
         kind: Kind,
         to: [u8; 6],
         report: &mut Report,

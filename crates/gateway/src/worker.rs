@@ -325,14 +325,14 @@ impl Context {
     /// Answers and counts a packet that may not pass.
     pub(crate) fn refuse(&mut self, packet: &Packet<'_>, refusal: Refusal) {
         self.report.count(Count::Refused(refusal));
-        let about = (packet.info, packet.frame);
-        self.out.answer_error(about, refusal.kind(), packet.mac, &mut self.report);
+        let Packet { info, frame, mac, .. } = *packet;
+        self.out.answer_error(info, frame, refusal.kind(), mac, &mut self.report);
     }
 
     /// Says to the sender of a frame what became of it.
     pub(crate) fn answer_error(&mut self, frame: &[u8], mac: [u8; 6], kind: Kind) {
         if let Ok(info) = Info::parse(frame) {
-            self.out.answer_error((&info, frame), kind, mac, &mut self.report);
+            self.out.answer_error(&info, frame, kind, mac, &mut self.report);
         }
     }
 
