@@ -167,7 +167,8 @@ impl Roster {
     /// Remembers the last life of an agent, of at most `limit` of them and for as long as `memory`.
     pub(crate) fn remember(
         &mut self,
-        (life, ask): (Identity, Option<Time>),
+        life: Identity,
+        ask: Option<Time>,
         now: Time,
         limit: usize,
         memory: Span,
@@ -254,7 +255,8 @@ impl Roster {
     /// The agents behind `after` and up to `last` that a sorted list does not name.
     pub(crate) fn unnamed(
         &self,
-        (after, last): (Option<AgentId>, Option<AgentId>),
+        after: Option<AgentId>,
+        last: Option<AgentId>,
         named: &[Identity],
     ) -> Vec<AgentId> {
         if after.is_some() && after >= last && last.is_some() {

@@ -107,7 +107,8 @@ pub(crate) fn check(
     routes: &Routes,
     net: &Net,
     placed: &[usize],
-    (hosts, rtts): (&[Host], &Rtts),
+    hosts: &[Host],
+    rtts: &Rtts,
 ) -> (Vec<Refusal>, Vec<Warning>) {
     let used: Vec<usize> = (0..hosts.len()).filter(|host| placed.contains(host)).collect();
     let (mut refusals, mut warnings) = (Vec::new(), Vec::new());
@@ -180,13 +181,13 @@ impl Search<'_> {
         for &from in &own {
             for (to, _) in distances(self.net, &[from], most).into_iter().filter(|it| is_near(*it))
             {
-                self.judge((from, to), limits[self.placed[to]], &mut found[self.placed[to]]);
+                self.judge(from, to, limits[self.placed[to]], &mut found[self.placed[to]]);
             }
         }
         found
     }
 
-    fn judge(&self, (from, to): (usize, usize), limit: u64, found: &mut Found) {
+    fn judge(&self, from: usize, to: usize, limit: u64, found: &mut Found) {
         let (a, b) = (NodeId::from_index(from), NodeId::from_index(to));
         let Some((latency, lanes)) = shortest_route(self.plan, self.routes, self.net, a, b) else {
             return;

@@ -134,16 +134,16 @@ impl<'a> Site<'a> {
 
     fn attempt(&self, strategy: Strategy, used: &[bool]) -> Result<Placement, Refused> {
         let (groups, group_of) = self.groups(used);
-        let place = (self.hosts, self.rtts);
-        let mut problem = Problem::new(&self.net, groups, &group_of, &self.tree, place);
+        let (hosts, rtts) = (self.hosts, self.rtts);
+        let mut problem = Problem::new(&self.net, groups, &group_of, &self.tree, hosts, rtts);
         problem.fill(strategy, used);
         let labels = search::divide(&problem);
         let placed: Vec<usize> = group_of.iter().map(|group| labels[*group]).collect();
         let (close, warnings) =
-            closeness::check(self.plan, &self.routes, &self.net, &placed, place);
+            closeness::check(self.plan, &self.routes, &self.net, &placed, hosts, rtts);
         let loads = self.loads(&placed);
         let mut reasons: Vec<Refusal> = close;
-        for (host, load) in self.hosts.iter().zip(&loads) {
+        for (host, load) in hosts.iter().zip(&loads) {
             reasons.extend(too_little(host, load));
             reasons.extend(too_much(host, load));
         }

@@ -78,7 +78,8 @@ impl Problem {
         groups: Vec<Unit>,
         group_of: &[usize],
         near: &[Near],
-        (hosts, rtts): (&[Host], &Rtts),
+        hosts: &[Host],
+        rtts: &Rtts,
     ) -> Self {
         let one_way: Vec<Vec<u64>> = (0..hosts.len())
             .map(|a| (0..hosts.len()).map(|b| rtts.one_way(a, b)).collect())

@@ -87,7 +87,8 @@ impl PeerFlows {
     /// Takes a message in. If it is `full`, the entries are all flows with a version in its range.
     pub(crate) fn apply(
         &mut self,
-        (prev, top): (u64, u64),
+        prev: u64,
+        top: u64,
         full: bool,
         entries: &[Entry],
         limit: usize,
@@ -97,7 +98,7 @@ impl PeerFlows {
             return applied;
         }
         if full {
-            self.sweep((prev, top), entries, &mut applied);
+            self.sweep(prev, top, entries, &mut applied);
         }
         for entry in entries {
             self.enter(entry, limit, &mut applied);
@@ -143,7 +144,7 @@ impl PeerFlows {
     }
 
     /// Ends the flows that a full list of a range does not name.
-    fn sweep(&mut self, (prev, top): (u64, u64), entries: &[Entry], applied: &mut Applied) {
+    fn sweep(&mut self, prev: u64, top: u64, entries: &[Entry], applied: &mut Applied) {
         let named: BTreeSet<_> =
             entries.iter().map(|entry| (entry.change.key, entry.version)).collect();
         let held = self.flows.iter().map(|(key, (version, _))| (*key, *version));
@@ -207,21 +208,21 @@ mod tests {
     #[test]
     fn an_entry_after_a_gap_holds_at_once_and_a_late_entry_changes_nothing() {
         let mut peer = PeerFlows::default();
-        let end = peer.apply((1, 2), false, &[entry(2, 7, None)], 10);
+        let end = peer.apply(1, 2, false, &[entry(2, 7, None)], 10);
         assert!(end.changes.is_empty() && peer.has_gap());
-        let late = peer.apply((0, 1), false, &[entry(1, 7, Some(flow(1)))], 10);
+        let late = peer.apply(0, 1, false, &[entry(1, 7, Some(flow(1)))], 10);
         assert!(late.changes.is_empty(), "it had ended already");
         assert_eq!((peer.have(), peer.has_gap()), (2, false));
-        assert!(peer.apply((0, 1), false, &[entry(1, 7, Some(flow(1)))], 10).stale);
+        assert!(peer.apply(0, 1, false, &[entry(1, 7, Some(flow(1)))], 10).stale);
     }
 
     #[test]
     fn a_full_list_ends_the_flows_it_does_not_name() {
         let mut peer = PeerFlows::default();
         let both = [entry(1, 1, Some(flow(1))), entry(2, 2, Some(flow(1)))];
-        peer.apply((0, 2), false, &both, 10);
+        peer.apply(0, 2, false, &both, 10);
         peer.restart();
-        let applied = peer.apply((0, 3), true, &[entry(2, 2, Some(flow(1)))], 10);
+        let applied = peer.apply(0, 3, true, &[entry(2, 2, Some(flow(1)))], 10);
         assert_eq!(applied.changes, [FlowChange { key: key(1), flow: None }]);
         assert_eq!(peer.len(), 1);
     }
@@ -230,9 +231,9 @@ mod tests {
     fn flows_beyond_the_limit_are_refused_and_counted() {
         let mut peer = PeerFlows::default();
         let entries: Vec<_> = (1..=5).map(|n| entry(n, 1, Some(flow(n)))).collect();
-        assert_eq!(peer.apply((0, 5), false, &entries, 1).refused, 0, "one flow, changed often");
+        assert_eq!(peer.apply(0, 5, false, &entries, 1).refused, 0, "one flow, changed often");
         let second = [entry(6, 2, Some(flow(1)))];
-        assert_eq!(peer.apply((5, 6), false, &second, 1).refused, 1);
+        assert_eq!(peer.apply(5, 6, false, &second, 1).refused, 1);
         assert_eq!(peer.agrees(6, Fingerprint::default()), None, "known to be incomplete");
     }
 
@@ -241,7 +242,7 @@ mod tests {
         let mut peer = PeerFlows::default();
         for number in 1..1000 {
             let version = 1_000_000 - u64::from(number);
-            peer.apply((version - 1, version), false, &[entry(version, number, None)], 10);
+            peer.apply(version - 1, version, false, &[entry(version, number, None)], 10);
             assert!(peer.ended.len() <= 10 && peer.ahead.len() <= AHEAD_MAX);
         }
     }
@@ -268,13 +269,26 @@ mod tests {
         proptest::collection::vec(step, 0..120)
     }
 
-    /// A message as it would be sent: the range, whether it is full, the entries.
-    type Sent = ((u64, u64), bool, Vec<Entry>);
+    /// A message as it would be sent.
+    #[derive(Debug)]
+    struct Sent {
+        prev: u64,
+        top: u64,
+        full: bool,
+        entries: Vec<Entry>,
+    }
 
-    fn send(own: &OwnFlows, from: u64) -> Sent {
-        let full = from < own.floor() || from == 0;
-        let from = if full { 0 } else { from };
-        ((from, own.version()), full, own.after(from, 1, if full { 0 } else { u64::MAX }).collect())
+    impl Sent {
+        fn new(own: &OwnFlows, from: u64) -> Sent {
+            let full = from < own.floor() || from == 0;
+            let (prev, ends) = if full { (0, 0) } else { (from, u64::MAX) };
+            let entries = own.after(prev, 1, ends).collect();
+            Sent { prev, top: own.version(), full, entries }
+        }
+
+        fn arrive(&self, peer: &mut PeerFlows) {
+            peer.apply(self.prev, self.top, self.full, &self.entries, 100);
+        }
     }
 
     proptest! {
@@ -292,24 +306,22 @@ mod tests {
                         own.end(&key(number));
                     }
                     Step::Send => {
-                        way.push(send(&own, sent));
+                        way.push(Sent::new(&own, sent));
                         sent = own.version();
                     }
                     Step::Arrive(at) if !way.is_empty() => {
-                        let (range, full, entries) = &way[at % way.len()];
-                        peer.apply(*range, *full, entries, 100);
+                        way[at % way.len()].arrive(&mut peer);
                     }
                     Step::Lose(at) if !way.is_empty() => {
                         let at = at % way.len();
                         way.swap_remove(at);
                     }
-                    Step::Repair => way.push(send(&own, peer.have())),
+                    Step::Repair => way.push(Sent::new(&own, peer.have())),
                     Step::Arrive(_) | Step::Lose(_) => {}
                 }
                 while own.forget_beyond(limit).is_some() {}
             }
-            let (range, full, entries) = send(&own, peer.have());
-            peer.apply(range, full, &entries, 100);
+            Sent::new(&own, peer.have()).arrive(&mut peer);
             prop_assert_eq!(peer.agrees(own.version(), own.view(1)), Some(true));
             let should: Vec<_> = own.iter().map(|(key, flow, _)| (key, flow)).collect();
             prop_assert_eq!(peer.iter().collect::<Vec<_>>(), should);

@@ -139,7 +139,7 @@ impl Mesh {
         self.remove_agent(life, if left { Ending::Left } else { Ending::Lost });
         let ask = (!left).then(|| self.ctx.now + self.ctx.rejoin_pace());
         let (limit, memory) = (self.ctx.config.limits.agents, Span::from(swim::MEMORY));
-        self.ctx.roster.remember((life, ask), self.ctx.now, limit, memory);
+        self.ctx.roster.remember(life, ask, self.ctx.now, limit, memory);
         if !left {
             self.ctx.send_lost(life);
         }

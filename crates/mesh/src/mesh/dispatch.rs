@@ -35,10 +35,10 @@ impl Mesh {
             Message::Digest(from, digest) => self.runs.on_digest(&mut self.ctx, from, &digest),
             Message::Want { from, run, have } => self.runs.on_want(&mut self.ctx, from, run, have),
             Message::Probe { from, incarnation, to, number, origin } => {
-                self.on_probe((from, incarnation), to, number, origin);
+                self.on_probe(from, incarnation, to, number, origin);
             }
             Message::ProbeAck { from, incarnation, number, origin } => {
-                self.on_probe_ack((from, incarnation), number, origin);
+                self.on_probe_ack(from, incarnation, number, origin);
             }
             Message::ProbeFor { from, target, number } => {
                 if self.ctx.knows(from) {

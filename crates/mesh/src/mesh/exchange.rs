@@ -18,8 +18,8 @@ impl Runs {
         let (id, agent, limit) = (delta.run, from.agent, ctx.config.limits.flows);
         let Some(run) = self.runs.get_mut(&id) else { return };
         let peer = run.peer(member);
-        let range = (delta.prev, delta.top);
-        let applied = peer.flows.apply(range, delta.full, &delta.entries, limit);
+        let Delta { prev, top, full, .. } = *delta;
+        let applied = peer.flows.apply(prev, top, full, &delta.entries, limit);
         let (gap, lacks) = (peer.flows.has_gap(), peer.lacks());
         let overflow = applied.refused > 0 && !peer.overflow_reported;
         peer.overflow_reported |= overflow;

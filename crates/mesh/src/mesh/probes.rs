@@ -240,7 +240,8 @@ impl Mesh {
 
     pub(super) fn on_probe(
         &mut self,
-        (from, incarnation): (Identity, u16),
+        from: Identity,
+        incarnation: u16,
         to: AgentId,
         number: u32,
         origin: Option<AgentId>,
@@ -255,7 +256,8 @@ impl Mesh {
 
     pub(super) fn on_probe_ack(
         &mut self,
-        (from, incarnation): (Identity, u16),
+        from: Identity,
+        incarnation: u16,
         number: u32,
         origin: Option<AgentId>,
     ) {

@@ -174,7 +174,7 @@ impl Mesh {
         }
         let last = agents.last().map(|life| life.agent).filter(|last| Some(*last) > pull.after);
         // The other one knows that these are gone, or does not know them yet.
-        let unnamed = self.ctx.roster.unnamed((pull.after, last.filter(|_| more)), agents);
+        let unnamed = self.ctx.roster.unnamed(pull.after, last.filter(|_| more), agents);
         unnamed.into_iter().for_each(|agent| self.probes.doubt(agent));
         self.search.pull = None;
         self.ctx.timers.cancel(Wake::Pull);

@@ -43,9 +43,9 @@ fn pages_name_all_agents_in_order_the_own_one_too() {
 fn an_agent_missing_in_a_part_of_a_list_is_found_in_that_part_only() {
     let roster = roster(&[1, 2, 3, 4]);
     let named = [life(2, 1), life(3, 1)];
-    assert_eq!(roster.unnamed((None, None), &named), ids(&[1, 4]));
-    assert!(roster.unnamed((Some(AgentId(1)), Some(AgentId(3))), &named).is_empty());
-    assert!(roster.unnamed((Some(AgentId(3)), Some(AgentId(3))), &named).is_empty());
+    assert_eq!(roster.unnamed(None, None, &named), ids(&[1, 4]));
+    assert!(roster.unnamed(Some(AgentId(1)), Some(AgentId(3)), &named).is_empty());
+    assert!(roster.unnamed(Some(AgentId(3)), Some(AgentId(3)), &named).is_empty());
 }
 
 #[test]
@@ -63,8 +63,8 @@ fn former_agents_are_asked_until_they_are_back_and_leavers_never() {
     let mut roster = roster(&[]);
     let at = |millis| Time::ZERO + Span::from_millis(millis);
     let memory = Span::from_secs(1);
-    roster.remember((life(1, 1), Some(at(10))), at(0), 9, memory);
-    roster.remember((life(2, 1), None), at(0), 9, memory);
+    roster.remember(life(1, 1), Some(at(10)), at(0), 9, memory);
+    roster.remember(life(2, 1), None, at(0), 9, memory);
     assert_eq!(roster.next_rejoin(), Some(at(10)));
     assert!(roster.rejoins(at(9), |_| Span::ZERO).is_empty());
     assert_eq!(roster.rejoins(at(10), |age| age).len(), 1);
