@@ -194,7 +194,8 @@ impl Diagnostics {
     /// Reports a mistake in another file, whose text is given.
     pub(crate) fn mistake_in(
         &mut self,
-        (file, text): (&str, &str),
+        file: &str,
+        text: &str,
         place: Place,
         message: impl Into<String>,
         hint: Option<String>,

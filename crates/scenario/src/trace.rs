@@ -131,7 +131,7 @@ impl Decoder<'_> {
         match parsed {
             Ok(content) => Some(content),
             Err(Wrong { place, message, hint }) => {
-                self.diagnostics.mistake_in((file, text), place, message, hint);
+                self.diagnostics.mistake_in(file, text, place, message, hint);
                 None
             }
         }

@@ -148,7 +148,7 @@ fn read_image(
 ) -> Option<RootSource> {
     let text = from.text(field, "the path of an image")?;
     if let Some((kind, reference)) = text.split_once("://") {
-        return read_reference(from, field, (kind, reference), args);
+        return read_reference(from, field, kind, reference, args);
     }
     let (path, name) = match text.rsplit_once('#') {
         Some((path, name)) => (path, Some(name.to_owned())),
@@ -165,7 +165,8 @@ fn read_image(
 fn read_reference(
     from: &mut Decoder<'_>,
     field: Field<'_>,
-    (kind, reference): (&str, &str),
+    kind: &str,
+    reference: &str,
     args: Option<Vec<String>>,
 ) -> Option<RootSource> {
     let is_name = !reference.is_empty()

@@ -33,7 +33,7 @@ pub(super) fn expand(
     let stage = Stage { event, nodes: &nodes, scene };
     let moves = match &churn.kind {
         ChurnKind::Rate { rate, every, away, end } => {
-            stage.by_rate(found, (rate, every, *away), end, budget)?
+            stage.by_rate(found, rate, every, *away, end, budget)?
         }
         ChurnKind::Script { text, speed, present } => {
             stage.script(found, text, *speed, present.as_ref(), timeline)?
@@ -99,7 +99,9 @@ impl Stage<'_> {
     fn by_rate(
         &self,
         found: &mut Diagnostics,
-        (rate, every, away): (&At<Probability>, &At<Span>, Option<Span>),
+        rate: &At<Probability>,
+        every: &At<Span>,
+        away: Option<Span>,
         end: &EndDraft,
         budget: &mut Budget,
     ) -> Option<Vec<Move>> {
@@ -265,7 +267,7 @@ impl Stage<'_> {
                 let TextError { line, column, length, message, hint } = error;
                 let (line, column) = (number(line), number(column));
                 let place = Place { line, column, length: number(length) };
-                found.mistake_in((&path.value, words), place, message, hint);
+                found.mistake_in(&path.value, words, place, message, hint);
                 return None;
             }
             TextDraft::Here(at) => match inner(self.scene.text, at.place, words, &error) {

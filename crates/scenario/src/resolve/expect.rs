@@ -24,13 +24,13 @@ pub(super) fn resolve(
                 programs(found, directory, plan, node, *any, facts)
             }
             Subject::Path { ends, every, facts } => {
-                path(found, directory, plan, ends, (window, every.as_ref()), facts)
+                path(found, directory, plan, ends, window, every.as_ref(), facts)
             }
             Subject::Link { link, direction, facts } => {
-                links(found, directory, plan, (link, direction), facts)
+                links(found, directory, plan, link, direction, facts)
             }
             Subject::Service { service, expected } => {
-                super::service::expect(found, (draft, directory, plan), service, expected)
+                super::service::expect(found, draft, directory, plan, service, expected)
             }
         };
         let line = expectation.place.line;
@@ -99,7 +99,8 @@ fn path(
     directory: &Directory,
     plan: &Plan,
     ends: &[At<String>; 2],
-    (window, every): (Option<Window>, Option<&At<Span>>),
+    window: Option<Window>,
+    every: Option<&At<Span>>,
     facts: &[PathFact],
 ) -> Option<Vec<Claim>> {
     let [from, to] = [&ends[0], &ends[1]].map(|end| node(found, directory, plan, end));
@@ -143,7 +144,8 @@ fn links(
     found: &mut Diagnostics,
     directory: &Directory,
     plan: &Plan,
-    (link, direction): (&At<String>, &At<String>),
+    link: &At<String>,
+    direction: &At<String>,
     facts: &[LinkFact],
 ) -> Option<Vec<Claim>> {
     let lanes = lanes(found, directory, plan, link, Some(direction))?;

@@ -17,7 +17,7 @@ pub(super) fn resolve(found: &mut Diagnostics, draft: &Draft, plan: &mut Plan) {
         let rates = node.keys.rates.or(&draft.node_defaults.rates);
         for (key, rate) in [("send", &rates.send), ("receive", &rates.receive)] {
             if let Some(rate) = rate {
-                limit(found, plan, node, (key, rate));
+                limit(found, plan, node, key, rate);
             }
         }
     }
@@ -55,12 +55,7 @@ pub(super) fn cores(millis: u64) -> String {
     if short.ends_with('.') { format!("{short}0") } else { short.to_owned() }
 }
 
-fn limit(
-    found: &mut Diagnostics,
-    plan: &mut Plan,
-    node: &NodeDraft,
-    (key, rate): (&str, &At<Rate>),
-) {
+fn limit(found: &mut Diagnostics, plan: &mut Plan, node: &NodeDraft, key: &str, rate: &At<Rate>) {
     let name = &node.name.value;
     let members = plan.nodes.iter().filter(|member| member.group == *name);
     let lanes: Vec<Option<Lane>> = members.map(|member| only_lane(member, key)).collect();

@@ -12,7 +12,6 @@ use windtunnel_model::{Plan, RouterId};
 use super::directory::Directory;
 use crate::decode::{At, Draft, FirewallDraft, ForwardDraft, NatDraft, RouterDraft};
 use crate::error::Diagnostics;
-use crate::position::Place;
 use crate::text::shorten;
 
 /// The middleboxes of the file, once all interfaces have their addresses.
@@ -34,8 +33,8 @@ pub(super) fn resolve(
         refuse_model(found, draft, router);
         if let Some(sides) = side::resolve(found, router, id, directory, plan) {
             let mut middlebox = Middlebox { router: id, sides, nat: None, firewall: None };
-            if let Some(At { value, place }) = &router.nat {
-                let nat = nat(found, (draft, directory, plan), &middlebox, (value, *place));
+            if let Some(written) = &router.nat {
+                let nat = nat(found, draft, directory, plan, &middlebox, written);
                 middlebox.nat = Some(nat);
             }
             if let Some(At { value, .. }) = &router.firewall {
@@ -81,14 +80,17 @@ fn refuse_model(found: &mut Diagnostics, draft: &Draft, router: &RouterDraft) {
 
 fn nat(
     found: &mut Diagnostics,
-    (draft, directory, plan): (&Draft, &Directory, &Plan),
+    draft: &Draft,
+    directory: &Directory,
+    plan: &Plan,
     middlebox: &Middlebox,
-    (nat, place): (&NatDraft, Place),
+    written: &At<NatDraft>,
 ) -> Nat {
+    let At { value: nat, place } = written;
     if draft.pools.v4.is_none() {
         let message = "nat: IPv4 is off, and nothing else is translated";
         let hint = "leave `ipv4: false` out; an IPv6 prefix is not translated (NPTv6)";
-        found.mistake_with_hint(place, message, hint);
+        found.mistake_with_hint(*place, message, hint);
     }
     let mut model = Nat::new(nat.kind.0, nat.kind.1);
     model.allocation = nat.allocation.unwrap_or(model.allocation);
@@ -96,7 +98,7 @@ fn nat(
     (model.timeouts, model.refresh, model.hairpin) = (nat.timeouts, nat.refresh, nat.hairpin);
     if nat.forwards.len() > Nat::FORWARDS_MAX {
         let (count, most) = (nat.forwards.len(), Nat::FORWARDS_MAX);
-        found.mistake(place, format!("forward: {count} ports are more than {most}"));
+        found.mistake(*place, format!("forward: {count} ports are more than {most}"));
         return model;
     }
     for forward in &nat.forwards {

@@ -55,7 +55,7 @@ pub(super) fn check(found: &mut Diagnostics, draft: &Draft, plan: &Plan) {
 /// Even where nodes may be unreachable, a path that is to be measured must exist.
 fn check_paths(found: &mut Diagnostics, draft: &Draft, plan: &Plan, touched: &[BTreeSet<usize>]) {
     let direct = direct(plan);
-    check_published(found, draft, plan, (touched, &direct));
+    check_published(found, draft, plan, touched, &direct);
     // Each fact of a draft has become an expectation.
     let drafts = draft.expect.iter().filter_map(|expectation| match &expectation.subject {
         Subject::Path { ends, facts, .. } => Some(std::iter::repeat_n(ends, facts.len())),
@@ -79,7 +79,8 @@ fn check_published(
     found: &mut Diagnostics,
     draft: &Draft,
     plan: &Plan,
-    (touched, direct): (&[BTreeSet<usize>], &BTreeSet<(usize, usize)>),
+    touched: &[BTreeSet<usize>],
+    direct: &BTreeSet<(usize, usize)>,
 ) {
     let Some(outside) = plan.internet().map(NodeId::index) else { return };
     for (node, name) in draft.nodes.iter().filter_map(|it| Some((it.publish.as_ref()?, &it.name))) {

@@ -29,8 +29,8 @@ pub(super) fn resolve(
         }
         for part in &reservation.of {
             match plan.reservation_named(&part.value) {
-                Some(inner) => put_within(found, part, (inner, id), plan),
-                None => put_nodes(found, part, (directory, id), plan),
+                Some(inner) => put_within(found, part, inner, id, plan),
+                None => put_nodes(found, part, directory, id, plan),
             }
         }
     }
@@ -43,7 +43,8 @@ pub(super) fn resolve(
 fn put_nodes(
     found: &mut Diagnostics,
     part: &At<String>,
-    (directory, id): (&Directory, ReservationId),
+    directory: &Directory,
+    id: ReservationId,
     plan: &mut Plan,
 ) {
     for node in directory.nodes(found, part).unwrap_or_default() {
@@ -57,7 +58,8 @@ fn put_nodes(
 fn put_within(
     found: &mut Diagnostics,
     part: &At<String>,
-    (inner, id): (ReservationId, ReservationId),
+    inner: ReservationId,
+    id: ReservationId,
     plan: &mut Plan,
 ) {
     if let Some(other) = plan.reservations[inner.index()].parent {

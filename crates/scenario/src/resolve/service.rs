@@ -27,7 +27,7 @@ pub(super) fn resolve(
     plan: &mut Plan,
 ) {
     let (services, routers) = (draft.services.iter(), &draft.routers);
-    plan.services = services.map(|it| service(found, it, directory, (plan, routers))).collect();
+    plan.services = services.map(|it| service(found, it, directory, plan, routers)).collect();
     let whole = draft;
     for (draft, service) in whole.services.iter().zip(&mut plan.services) {
         if let Some(policy) = &draft.policy {
@@ -86,7 +86,8 @@ fn service(
     found: &mut Diagnostics,
     draft: &ServiceDraft,
     directory: &Directory,
-    routers_of: (&Plan, &[RouterDraft]),
+    plan: &Plan,
+    routers_of: &[RouterDraft],
 ) -> Service {
     let given = |v4: bool| {
         let mut addresses = draft.addresses.iter().map(|address| address.value);
@@ -113,7 +114,7 @@ fn service(
         ports: draft.ports.iter().map(|port| port.value).collect(),
         origin: draft.origin.as_ref().and_then(|origin| directory.node(found, origin)),
         replicas: replicas(found, draft, directory),
-        at: routers(found, draft, directory, routers_of),
+        at: routers(found, draft, directory, plan, routers_of),
         policy: match (&draft.policy, &draft.hash) {
             (Some(policy), _) => policy.value.policy,
             (None, Some(_)) => Policy::Hash,
@@ -167,7 +168,8 @@ fn routers(
     found: &mut Diagnostics,
     draft: &ServiceDraft,
     directory: &Directory,
-    (plan, routers): (&Plan, &[RouterDraft]),
+    plan: &Plan,
+    routers: &[RouterDraft],
 ) -> Vec<RouterId> {
     let name = &draft.name;
     let Some(at) = &draft.at else {
@@ -253,7 +255,7 @@ pub(super) fn change(
     let ways = (!event.add.is_empty()).then(|| check::Ways::of(plan));
     for (name, ways) in event.add.iter().zip(ways.iter().cycle()) {
         for replica in scene.directory.nodes(found, name)? {
-            check::can_be_replica(found, (plan, ways), service, (name, replica))?;
+            check::can_be_replica(found, plan, ways, service, name, replica)?;
             note(ServiceUpdate::Add { replica });
         }
     }

@@ -24,13 +24,15 @@ pub(super) fn resolve(
         found.mistake(place, message);
         return None;
     }
-    let mut sides: Vec<Option<Side>> = vec![None; interfaces.len()];
+    let known = vec![None; interfaces.len()];
+    let mut sides = RouterSides { draft, directory, plan, interfaces, known };
     let given = [(Side::Inside, &draft.inside), (Side::Outside, &draft.outside)];
     for (side, names) in given {
         for name in names.iter().flatten() {
-            take(found, (directory, plan), draft, interfaces, (side, name), &mut sides)?;
+            sides.take(found, side, name)?;
         }
     }
+    let mut sides = sides.known;
     let rest = match (&draft.inside, &draft.outside) {
         (Some(_), None) => Some(Side::Outside),
         (None, Some(_)) => Some(Side::Inside),
@@ -62,45 +64,52 @@ pub(super) fn resolve(
     Some(known)
 }
 
-/// Puts what has a name on a side.
-fn take(
-    found: &mut Diagnostics,
-    (directory, plan): (&Directory, &Plan),
-    draft: &RouterDraft,
-    interfaces: &[RouterInterface],
-    (side, name): (Side, &At<String>),
-    sides: &mut [Option<Side>],
-) -> Option<()> {
-    let links = directory.links_called(&name.value);
-    let is_meant: Box<dyn Fn(&RouterInterface) -> bool> = if links.is_empty() {
-        let vertices: Vec<Vertex> = directory.named(found, name)?.vertices();
-        Box::new(move |it| vertices.contains(&far_end(plan, it)))
-    } else {
-        let links: Vec<LinkId> = links.to_vec();
-        Box::new(move |it| links.contains(&it.link))
-    };
-    let mut any = false;
-    for (interface, known) in interfaces.iter().zip(sides.iter_mut()) {
-        if !is_meant(interface) {
-            continue;
+/// The sides of a router's interfaces, as far as the file says them.
+struct RouterSides<'a> {
+    draft: &'a RouterDraft,
+    directory: &'a Directory,
+    plan: &'a Plan,
+    interfaces: &'a [RouterInterface],
+    /// By interface.
+    known: Vec<Option<Side>>,
+}
+
+impl RouterSides<'_> {
+    /// Puts what has a name on a side.
+    fn take(&mut self, found: &mut Diagnostics, side: Side, name: &At<String>) -> Option<()> {
+        let (plan, interfaces) = (self.plan, self.interfaces);
+        let links = self.directory.links_called(&name.value);
+        let is_meant: Box<dyn Fn(&RouterInterface) -> bool> = if links.is_empty() {
+            let vertices: Vec<Vertex> = self.directory.named(found, name)?.vertices();
+            Box::new(move |it| vertices.contains(&far_end(plan, it)))
+        } else {
+            let links: Vec<LinkId> = links.to_vec();
+            Box::new(move |it| links.contains(&it.link))
+        };
+        let mut any = false;
+        for (interface, known) in interfaces.iter().zip(&mut self.known) {
+            if !is_meant(interface) {
+                continue;
+            }
+            any = true;
+            if known.is_some_and(|known| known != side) {
+                let message = format!("`{}` is inside and outside", name.value);
+                found.mistake(name.place, message);
+                return None;
+            }
+            *known = Some(side);
         }
-        any = true;
-        if known.is_some_and(|known| known != side) {
-            let message = format!("`{}` is inside and outside", name.value);
-            found.mistake(name.place, message);
+        if !any {
+            let ends: Vec<&str> =
+                interfaces.iter().map(|it| file_name(plan, far_end(plan, it))).collect();
+            let router = &self.draft.name.value;
+            let message = format!("`{}` is no neighbour of `{router}`", name.value);
+            let hint = format!("its neighbours are {}", unique(&ends));
+            found.mistake_with_hint(name.place, message, hint);
             return None;
         }
-        *known = Some(side);
+        Some(())
     }
-    if !any {
-        let ends: Vec<&str> =
-            interfaces.iter().map(|it| file_name(plan, far_end(plan, it))).collect();
-        let message = format!("`{}` is no neighbour of `{}`", name.value, draft.name.value);
-        let hint = format!("its neighbours are {}", unique(&ends));
-        found.mistake_with_hint(name.place, message, hint);
-        return None;
-    }
-    Some(())
 }
 
 /// Outside is where the other routers are, if these are in one direction; `None`: they are not.

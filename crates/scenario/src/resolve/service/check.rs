@@ -27,15 +27,15 @@ pub(in crate::resolve) fn check(found: &mut Diagnostics, draft: &Draft, plan: &m
     let (owners, ways, narrow) = (owners(plan), Ways::of(plan), narrow_links(plan));
     for (draft_of, service) in draft.services.iter().zip(&plan.services) {
         for address in &draft_of.addresses {
-            check_address(found, (draft, plan), &owners, (draft_of, service), address);
+            check_address(found, draft, plan, &owners, draft_of, service, address);
         }
     }
     if !found.is_clean() {
         return;
     }
     for (draft_of, service) in draft.services.iter().zip(&plan.services) {
-        check_mtu(found, draft_of, service, (plan, &narrow));
-        check_ways(found, draft_of, service, (plan, &ways));
+        check_mtu(found, draft_of, service, plan, &narrow);
+        check_ways(found, draft_of, service, plan, &ways);
     }
     check_realms(found, draft, plan);
     check_overlaps(found, draft, plan);
@@ -92,9 +92,11 @@ fn take_from_origins(found: &mut Diagnostics, draft: &Draft, plan: &mut Plan) {
 
 fn check_address(
     found: &mut Diagnostics,
-    (file, plan): (&Draft, &Plan),
+    file: &Draft,
+    plan: &Plan,
     owners: &BTreeMap<IpAddr, NodeId>,
-    (draft, service): (&ServiceDraft, &Service),
+    draft: &ServiceDraft,
+    service: &Service,
     address: &At<IpAddr>,
 ) {
     let (value, place) = (address.value, address.place);
@@ -196,7 +198,8 @@ fn check_mtu(
     found: &mut Diagnostics,
     draft: &ServiceDraft,
     service: &Service,
-    (plan, narrow): (&Plan, &[&Link]),
+    plan: &Plan,
+    narrow: &[&Link],
 ) {
     if service.v6.is_none() || service.overhead(true) == 0 {
         return;
@@ -234,7 +237,8 @@ fn check_ways(
     found: &mut Diagnostics,
     draft: &ServiceDraft,
     service: &Service,
-    (plan, ways): (&Plan, &Ways),
+    plan: &Plan,
+    ways: &Ways,
 ) {
     for name in &draft.replicas {
         let of_name = service.replicas.iter().filter(|replica| {
@@ -242,7 +246,7 @@ fn check_ways(
             node.name == name.value || node.group == name.value
         });
         for replica in of_name {
-            if can_be_replica(found, (plan, ways), service, (name, replica.node)).is_none() {
+            if can_be_replica(found, plan, ways, service, name, replica.node).is_none() {
                 break;
             }
         }
@@ -252,9 +256,11 @@ fn check_ways(
 /// Whether packets of some redirecting router get to a node, and it has addresses for them.
 pub(super) fn can_be_replica(
     found: &mut Diagnostics,
-    (plan, ways): (&Plan, &Ways),
+    plan: &Plan,
+    ways: &Ways,
     service: &Service,
-    (name, node): (&At<String>, NodeId),
+    name: &At<String>,
+    node: NodeId,
 ) -> Option<()> {
     let shown = shorten(&plan.nodes[node.index()].name);
     let Some(first) = plan.nodes[node.index()].interfaces.first() else {

@@ -12,7 +12,9 @@ use crate::error::Diagnostics;
 /// What is claimed of a service.
 pub(in crate::resolve) fn expect(
     found: &mut Diagnostics,
-    (draft, directory, plan): (&Draft, &Directory, &Plan),
+    draft: &Draft,
+    directory: &Directory,
+    plan: &Plan,
     name: &At<String>,
     expected: &ServiceExpected,
 ) -> Option<Vec<Claim>> {
