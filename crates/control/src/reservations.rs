@@ -92,7 +92,8 @@ impl Holding {
     /// What `admit` says; if the file cannot be written.
     pub fn change<E>(
         &mut self,
-        (cpu_millis, memory_bytes): (u64, u64),
+        cpu_millis: u64,
+        memory_bytes: u64,
         admit: impl FnOnce(&[Reserved]) -> Result<(), E>,
     ) -> Result<(), HoldError<E>> {
         let _exclusive = exclusive(&self.place)?;
@@ -211,8 +212,8 @@ mod tests {
         let (_root, place) = place();
         let _other = Holding::begin_in(&place, wanted("a", 600), at_most(1000, 600)).unwrap();
         let mut own = Holding::begin_in(&place, wanted("b", 300), at_most(1000, 300)).unwrap();
-        own.change((400, 8), at_most(1000, 400)).unwrap();
-        assert!(own.change((401, 9), at_most(1000, 401)).is_err());
+        own.change(400, 8, at_most(1000, 400)).unwrap();
+        assert!(own.change(401, 9, at_most(1000, 401)).is_err());
         assert_eq!((own.reserved().cpu_millis, own.reserved().memory_bytes), (400, 8));
         let seen: Vec<u64> = others(&place, None).iter().map(|it| it.cpu_millis).collect();
         assert_eq!(seen, [600, 400]);

@@ -94,7 +94,7 @@ impl Admitted {
         let admit = |others: &[Reserved]| admission::admit(capacity, &holders(others), asked);
         let (cpu_millis, memory_bytes) = (asked.cpu_millis, asked.memory_bytes);
         if let Some(holding) = &mut self.holding {
-            return holding.change((cpu_millis, memory_bytes), admit);
+            return holding.change(cpu_millis, memory_bytes, admit);
         }
         let (name, folder) = (self.name.clone(), self.folder.clone());
         let wanted = Reserved { name, folder, cpu_millis, memory_bytes };

@@ -130,7 +130,7 @@ impl Dataplane {
         let owners = owners.transpose()?;
         let thread = std::thread::Builder::new()
             .name("engine".to_owned())
-            .spawn(move || Loop::new(setup, socket, (receiver, wake_in, notes), owners).run())?;
+            .spawn(move || Loop::new(setup, socket, receiver, wake_in, notes, owners).run())?;
         Ok((Dataplane { orders, wake, thread }, notes_out))
     }
 
@@ -213,7 +213,9 @@ impl Loop {
     fn new(
         mut setup: Setup,
         socket: Socket,
-        (orders, wake, notes): (Receiver<Order>, Arc<Wake>, Sender<Note>),
+        orders: Receiver<Order>,
+        wake: Arc<Wake>,
+        notes: Sender<Note>,
         owners: Option<Owners>,
     ) -> Self {
         let remote = setup.remote.take();
@@ -320,8 +322,9 @@ impl Loop {
         let Loop { setup, socket, engine, schedule, sampler, arrivals, notes, .. } = self;
         let (ring, sender) = socket.split();
         let remote = self.remote.as_mut();
-        let sinks = (&mut self.refused, &mut self.receivers);
-        let mut outbox = Outbox::new(&setup.interfaces, sender, sinks, remote, &mut self.taps);
+        let (refused, receivers) = (&mut self.refused, &mut self.receivers);
+        let (interfaces, taps) = (&setup.interfaces, &mut self.taps);
+        let mut outbox = Outbox::new(interfaces, sender, refused, receivers, remote, taps);
         arrivals.update();
         let began = arrivals.present();
         let held = outbox.next_held();

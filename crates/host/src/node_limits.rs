@@ -95,14 +95,14 @@ impl Limits {
         };
         reservations::check(&choice, plan, &is_here)?;
         refuse_lacking(&choice, &nodes)?;
-        nodes.iter().try_for_each(|node| divided.check(&choice, *node))?;
+        nodes.iter().try_for_each(|(index, node)| divided.check(&choice, *index, node))?;
         let processors = limits::cpus().map_or(1, |cpus| cpus.len());
         made.shares = Shares::of(plan, &nodes, processors);
         made.add_reservations(&mut choice, plan, &nodes)?;
         for (index, node) in nodes {
             let guarantee = made.share_of(Owner::Node(index));
             if is_grouped((index, node)) || guarantee.is_some() {
-                made.add(&mut choice, (index, node), guarantee)?;
+                made.add(&mut choice, index, node, guarantee)?;
                 let within = plan.reservations_from(node.reservation).map(ReservationId::index);
                 let within: Vec<usize> = within.collect();
                 made.nodes.last_mut().into_iter().for_each(|it| it.within.clone_from(&within));
@@ -129,7 +129,8 @@ impl Limits {
     fn add(
         &mut self,
         choice: &mut Choice,
-        (index, node): (usize, &Node),
+        index: usize,
+        node: &Node,
         guarantee: Option<u32>,
     ) -> Result<(), RunError> {
         let within = node.reservation.and_then(|it| self.reservation(it.index()));

@@ -85,7 +85,8 @@ fn in_folder(
     plan: &Arc<Plan>,
     folder: &Folder,
 ) -> Result<(), RunError> {
-    let socket = bind(setup.bind, setup.ports)?;
+    let (first, last) = setup.ports;
+    let socket = bind(setup.bind, first, last)?;
     let port = socket.local_addr().map_err(step("open a UDP socket"))?.port();
     link.writer().send(&FromPart::Bound { port });
     let writer = Arc::new(link.writer().clone());
@@ -94,7 +95,7 @@ fn in_folder(
     let options = Options { hidden, group, member, ..options(setup) };
     let here = setup.placement.iter().map(|place| *place == setup.member).collect();
     let observer: Arc<dyn Observer> = writer;
-    let mut prepared = prepare(plan, &options, folder, &observer, (Some(here), &ENDING))?;
+    let mut prepared = prepare(plan, &options, folder, &observer, Some(here), &ENDING)?;
     if options.base_dir != setup.base_dir {
         let missing = setup.base_dir.display();
         prepared.note(format!(
@@ -170,7 +171,7 @@ fn results_of(setup: &PartSetup, done: Done) -> Results {
 }
 
 /// A socket at the first port that is free.
-fn bind(address: IpAddr, (first, last): (u16, u16)) -> Result<UdpSocket, RunError> {
+fn bind(address: IpAddr, first: u16, last: u16) -> Result<UdpSocket, RunError> {
     for port in first..=last {
         match UdpSocket::bind((address, port)) {
             Err(error) if error.kind() == ErrorKind::AddrInUse => {}
@@ -232,7 +233,7 @@ fn remote(
     })?;
     let members = u16::try_from(setup.members.len()).unwrap_or(u16::MAX);
     let memory = setup.shared.packet_memory.0;
-    Ok(Remote::new(tunnel, plan, &setup.placement, (setup.member, members), memory))
+    Ok(Remote::new(tunnel, plan, &setup.placement, setup.member, members, memory))
 }
 
 fn options(setup: &PartSetup) -> Options {
@@ -271,13 +272,12 @@ mod tests {
         let (first, sockets) = (20_000..60_000)
             .step_by(7)
             .find_map(|port| {
-                let range = (port, port + 1);
-                let one = bind(here, range).ok().filter(|it| port_of(it) == port)?;
-                let two = bind(here, range).ok().filter(|it| port_of(it) == port + 1)?;
+                let one = bind(here, port, port + 1).ok().filter(|it| port_of(it) == port)?;
+                let two = bind(here, port, port + 1).ok().filter(|it| port_of(it) == port + 1)?;
                 Some((port, [one, two]))
             })
             .unwrap();
-        let error = bind(here, (first, first + 1)).unwrap_err();
+        let error = bind(here, first, first + 1).unwrap_err();
         let text = format!(
             "all UDP ports from {first} to {} at 127.0.0.1 are taken: each run on a machine has one",
             first + 1

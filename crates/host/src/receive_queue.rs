@@ -66,11 +66,12 @@ impl ReceiveQueue {
         let (outlet, wake) = (Outlet::open().map_err(failed)?, Event::open().map_err(failed)?);
         order(&Request::Receive, &[memory.as_fd(), outlet.as_fd(), wake.as_fd()])?;
         let ports = node.interfaces.iter().map(|interface| interface.port).collect();
-        Ok(ReceiveQueue::new((id, ports), giver, wake, limit))
+        Ok(ReceiveQueue::new(id, ports, giver, wake, limit))
     }
 
     fn new(
-        (node, ports): (NodeId, Vec<PortId>),
+        node: NodeId,
+        ports: Vec<PortId>,
         giver: Giver,
         wake: Event,
         limit: QueueLimit,

@@ -123,8 +123,8 @@ impl Records {
             }
         };
         let wanted = setup.kernel.unwrap_or_else(|| Err(WITHOUT_KERNEL.to_owned()));
-        let seen = wanted
-            .and_then(|kernel| see_nodes(kernel, &setup.diagnosis, (&mut feeds, &mut unseen)));
+        let seen =
+            wanted.and_then(|kernel| see_nodes(kernel, &setup.diagnosis, &mut feeds, &mut unseen));
         let kernel = seen.map_err(|why| unavailable.insert(Layer::Kernel, why)).ok();
         let diagnosis = diagnosis_of(setup.diagnosis, plan.record.tcp_interval);
         let diagnosis = diagnosis.map_err(|why| unavailable.insert(Layer::Tcp, why)).ok();

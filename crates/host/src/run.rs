@@ -116,7 +116,7 @@ fn whole_run(
     let signals: &[Signal] = if foreground.is_some() { &PASSED_ON } else { &ENDING };
     let result = folder.reserve_report(&plan).map_err(RunError::from);
     let result = result
-        .and_then(|()| prepare(&plan, options, &folder, &observer, (None, signals)))
+        .and_then(|()| prepare(&plan, options, &folder, &observer, None, signals))
         .and_then(|prepared| prepared.run(&plan, options, &folder, observer, foreground));
     if result.is_err() {
         folder.discard();
@@ -148,7 +148,8 @@ pub(crate) fn prepare(
     options: &Options,
     folder: &Folder,
     observer: &Arc<dyn Observer>,
-    (here, signals): (Option<Vec<bool>>, &[Signal]),
+    here: Option<Vec<bool>>,
+    signals: &[Signal],
 ) -> Result<Prepared, RunError> {
     let began = now();
     check_presence(plan, options, here.as_deref())?;
@@ -180,15 +181,14 @@ pub(crate) fn prepare(
     limits.enforce(plan, &node_set);
     let calls = node_options.recorded.as_ref().filter(|recorded| recorded.calls);
     let supervised = calls.map(|recorded| supervised(&node_set, recorded));
-    let diagnosis =
-        (plan.record.mode != RecordMode::Off).then(|| node_set.diagnosis(DIAGNOSIS_PATIENCE));
+    let diagnosis = diagnosis(plan, &node_set);
     let mut records = Records::new(records::Setup {
         plan: Arc::clone(plan),
         plan_hash: options.plan_hash.clone(),
         folder: folder.path().to_owned(),
         member: options.member.clone(),
         regions: node_set.take_regions(),
-        diagnosis: diagnosis.unwrap_or_default(),
+        diagnosis,
         supervised: supervised.unwrap_or_default(),
         kernel,
         without_calls,
@@ -242,6 +242,14 @@ type Lanes = BTreeMap<NodeId, Lane>;
 fn write_plan(plan: &Plan, folder: &Folder) -> Result<(), RunError> {
     let written = serde_json::to_vec_pretty(plan).map_err(io("write plan.json"))?;
     Ok(folder.write("plan.json", &written)?)
+}
+
+/// Sockets by which the state of connections is looked at; none where nothing is recorded.
+fn diagnosis(plan: &Plan, node_set: &NodeSet) -> Vec<(NodeId, std::io::Result<OwnedFd>)> {
+    match plan.record.mode {
+        RecordMode::Off => Vec::new(),
+        _ => node_set.diagnosis(DIAGNOSIS_PATIENCE),
+    }
 }
 
 /// Sockets by which replicas are looked at.
@@ -391,7 +399,13 @@ impl Prepared {
         let (membership, remote) = others.unzip();
         let of_packets = self.records.of_packets();
         let [of_loop, promotion] = self.promotions;
-        let packets = (remote, of_packets, of_loop, (self.receive_queues, self.senders));
+        let packets = PacketLoopSetup {
+            remote,
+            records: of_packets,
+            promotion: of_loop,
+            receive_queues: self.receive_queues,
+            senders: self.senders,
+        };
         let (threads, recording) =
             start_threads(plan, options, folder, &observer, &self.node_set, packets)?;
         let watch = self.replicas.map(|sockets| watch(sockets, &threads.wake)).transpose()?;
@@ -434,7 +448,13 @@ fn nice_of_programs() -> i32 {
 }
 
 /// What the packet loop needs beside the nodes.
-type OfPackets = (Option<Remote>, RecordSetup, Option<Promotion>, (Vec<ReceiveQueue>, Vec<OfLane>));
+struct PacketLoopSetup {
+    remote: Option<Remote>,
+    records: RecordSetup,
+    promotion: Option<Promotion>,
+    receive_queues: Vec<ReceiveQueue>,
+    senders: Vec<OfLane>,
+}
 
 fn start_threads(
     plan: &Arc<Plan>,
@@ -442,7 +462,7 @@ fn start_threads(
     folder: &Folder,
     observer: &Arc<dyn Observer>,
     node_set: &NodeSet,
-    (remote, records, promotion, (receive_queues, senders)): OfPackets,
+    packets: PacketLoopSetup,
 ) -> Result<(Threads, Recording), RunError> {
     let wake = Arc::new(Wake::open().map_err(step("make an event descriptor"))?);
     let (recorder, recording) = Recorder::start(folder, plan)?;
@@ -459,12 +479,12 @@ fn start_threads(
         late_above: options.max_lateness,
         packet_memory: options.packet_memory.0,
         notify: Arc::clone(&wake),
-        remote,
-        records: Some(records),
-        promotion,
-        receive_queues,
+        remote: packets.remote,
+        records: Some(packets.records),
+        promotion: packets.promotion,
+        receive_queues: packets.receive_queues,
         owners,
-        senders,
+        senders: packets.senders,
     };
     let (dataplane, notes) = Dataplane::start(setup).map_err(step("open the packet socket"))?;
     Ok((Threads { wake, recorder, output, matches, dataplane, notes, roots }, recording))

@@ -212,7 +212,7 @@ mod tests {
     fn what_happened_at_a_limit_is_a_row_for_each_second() {
         let plan =
             crate::testing::plan("nodes: {a: {memory: 64MB}, b: {}}\nlinks: [{between: [a, b]}]");
-        let mut bound = Bound::new(Owner::Node(0), (Kind::Memory, 64_000_000));
+        let mut bound = Bound::new(Owner::Node(0), Kind::Memory, 64_000_000);
         let look =
             Look { asked: 64_000_000, used: 7, met: 3, refaulted: Some(5), ..Look::default() };
         bound.looks = vec![

@@ -47,7 +47,8 @@ impl<'a> Outbox<'a> {
     pub(super) fn new(
         interfaces: &'a [u32],
         sender: Sender<'a>,
-        (refused, receivers): (&'a mut u64, &'a mut Receivers),
+        refused: &'a mut u64,
+        receivers: &'a mut Receivers,
         remote: Option<&'a mut Remote>,
         taps: &'a mut Taps,
     ) -> Self {
@@ -59,7 +60,7 @@ impl<'a> Outbox<'a> {
     #[inline]
     pub(super) fn show(&mut self, port: PortId, at: Time, header: &vnet::Header, frame: &[u8]) {
         if !self.taps.is_empty() {
-            self.taps.frame(port, at, Heading::Outbound, (header, frame));
+            self.taps.frame(port, at, Heading::Outbound, header, frame);
         }
     }
 
@@ -189,8 +190,8 @@ impl<'a> Outbox<'a> {
         if !self.taps.is_empty() {
             // Here and not when it is sent: so captures are in the order of the engine's time.
             let header = vnet::Header::parse(&parcel.header);
-            let frame = (&header, parcel.body.frame());
-            self.taps.frame(parcel.port, parcel.intended, Heading::Inbound, frame);
+            let Parcel { port, intended, body, .. } = &parcel;
+            self.taps.frame(*port, *intended, Heading::Inbound, &header, body.frame());
         }
         self.parcels.push(parcel);
         if self.parcels.len() == BATCH_MAX {

@@ -69,7 +69,8 @@ impl Remote {
         tunnel: Tunnel,
         plan: &Plan,
         placement: &[u16],
-        (member, members): (u16, u16),
+        member: u16,
+        members: u16,
         memory: u64,
     ) -> Self {
         Remote {
@@ -111,8 +112,8 @@ impl Remote {
 
     /// Sends a packet to the machine of its node; it may wait for [`Remote::flush`].
     pub(super) fn push(&mut self, now: Time, departure: &Departure) {
-        let way = (departure.port, departure.lane, departure.intended);
-        self.push_frame(now, way, departure.vnet, &departure.frame);
+        let Departure { port, lane, intended, vnet, ref frame } = *departure;
+        self.push_frame(now, port, lane, intended, vnet, frame);
     }
 
     /// The same for a frame that passed the engine at once.
@@ -123,13 +124,15 @@ impl Remote {
         intended: Time,
         frame: &[u8],
     ) {
-        self.push_frame(now, (express.port, express.lane, intended), express.vnet, frame);
+        self.push_frame(now, express.port, express.lane, intended, express.vnet, frame);
     }
 
     fn push_frame(
         &mut self,
         now: Time,
-        (port, lane, intended): (PortId, Lane, Time),
+        port: PortId,
+        lane: Lane,
+        intended: Time,
         vnet: vnet::Header,
         frame: &[u8],
     ) {

@@ -108,10 +108,11 @@ impl Taps {
         port: PortId,
         at: Time,
         heading: Heading,
-        (header, frame): (&vnet::Header, &[u8]),
+        header: &vnet::Header,
+        frame: &[u8],
     ) {
         for tap in &mut self.0 {
-            tap.frame(port, at, heading, (header, frame));
+            tap.frame(port, at, heading, header, frame);
         }
     }
 
@@ -180,7 +181,8 @@ impl Tap {
         port: PortId,
         at: Time,
         heading: Heading,
-        (header, frame): (&vnet::Header, &[u8]),
+        header: &vnet::Header,
+        frame: &[u8],
     ) {
         let Some(interface) = self.interfaces.get(port.index()).copied().flatten() else { return };
         let unix_ns = at.as_nanos().saturating_add(self.unix_offset_ns);

@@ -42,7 +42,9 @@ pub fn attach(
     // Threads must not take them; and a limit that is stopped would stop the programs.
     let signals = Signals::open().map_err(system("read signals"))?;
     STOPPING.into_iter().try_for_each(signal::ignore).map_err(system("ignore signals"))?;
-    let shown = keeper.map(|keeper| Network::attach(wanted, &shared, keeper, pid)).transpose();
+    let shown = keeper
+        .map(|(keeper, door)| Network::attach(wanted, &shared, keeper, door, pid))
+        .transpose();
     let (network, attached) = match shown {
         Ok(shown) => shown.unzip(),
         Err(error) => {

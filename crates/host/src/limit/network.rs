@@ -50,7 +50,8 @@ impl Network {
     pub(super) fn attach(
         wanted: &Wanted,
         shared: &Shared,
-        (keeper, door): (Keeper, OwnedFd),
+        keeper: Keeper,
+        door: OwnedFd,
         root: Pid,
     ) -> Result<(Network, Attached), LimitError> {
         let (moves, confines) = (wanted.moves(), !wanted.connect.is_empty());

@@ -151,7 +151,7 @@ impl Live {
         }
         let file = file.try_clone();
         let file = file.map_err(|error| format!("cannot use the descriptor: {error}"))?;
-        self.start_capture(place, places, snap_bytes, (to, Patient(File::from(file))))
+        self.start_capture(place, places, snap_bytes, to, Patient(File::from(file)))
     }
 
     /// Ends the capture of a client, which is answered when all is written.
@@ -181,7 +181,7 @@ impl Live {
         let folder = self.cx.folder.below().make_folder(FOLDER.as_ref());
         let file = folder.and_then(|folder| folder.create(&name));
         let file = file.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-        self.start_capture(place, places, 0, (Destination::Folder, Patient(file)))
+        self.start_capture(place, places, 0, Destination::Folder, Patient(file))
     }
 
     fn start_capture(
@@ -189,7 +189,8 @@ impl Live {
         place: &str,
         places: Vec<Place>,
         snap_bytes: u32,
-        (to, out): (Destination, Patient),
+        to: Destination,
+        out: Patient,
     ) -> Result<(), Refusal> {
         if self.captures.running.len() >= RUNNING_MAX {
             let text = format!("{RUNNING_MAX} captures go on already");

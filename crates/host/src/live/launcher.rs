@@ -48,10 +48,11 @@ impl Launcher {
     pub(super) fn launch(
         &mut self,
         cx: &Context,
-        (key, spawn): (ProgramKey, u64),
+        key: ProgramKey,
+        spawn: u64,
         spec: &Program,
     ) -> Result<(), String> {
-        let mut order = self.order(cx, (key, spawn), spec);
+        let mut order = self.order(cx, key, spawn, spec);
         if let Some((streams, has_terminal)) =
             self.foreground.as_mut().and_then(|program| program.take_streams(key, spawn))
         {
@@ -90,12 +91,13 @@ impl Launcher {
     pub(super) fn check(
         &mut self,
         cx: &Context,
-        (key, token): (ProgramKey, u64),
+        key: ProgramKey,
+        token: u64,
         spec: &Program,
         argv: &[String],
     ) -> Result<OwnedFd, String> {
         let failed = |error: io::Error| format!("cannot make a pipe for its output: {error}");
-        let order = Spawn { argv: argv.to_vec(), ..self.order(cx, (key, token), spec) };
+        let order = Spawn { argv: argv.to_vec(), ..self.order(cx, key, token, spec) };
         let input = self.null().map_err(failed)?;
         let pipe = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC);
         let (reader, writer) = pipe.map_err(|error| failed(error.into()))?;
@@ -106,7 +108,7 @@ impl Launcher {
         Ok(reader)
     }
 
-    fn order(&self, cx: &Context, (key, spawn): (ProgramKey, u64), spec: &Program) -> Spawn {
+    fn order(&self, cx: &Context, key: ProgramKey, spawn: u64, spec: &Program) -> Spawn {
         let (env, cwd, program) = (spec.env.clone(), spec.cwd.clone(), Some(key.program));
         let argv = spec.argv.clone();
         let mut order = Spawn { id: spawn, argv, env, cwd, terminal: false, program };
@@ -204,8 +206,8 @@ expect:
         let mut launcher = Launcher::new("/experiment".into(), output());
         let programs: Vec<Program> =
             context.plan.nodes.iter().flat_map(|node| node.programs.clone()).collect();
-        launcher.launch(&context, (key(0, 0), 7), &programs[0]).unwrap();
-        launcher.launch(&context, (key(1, 0), 8), &programs[2]).unwrap();
+        launcher.launch(&context, key(0, 0), 7, &programs[0]).unwrap();
+        launcher.launch(&context, key(1, 0), 8, &programs[2]).unwrap();
         let spawns: Vec<(usize, Spawn)> = sent.spawns();
         let run = context.folder.path().to_string_lossy().into_owned();
         let (node, web) = &spawns[0];
@@ -248,7 +250,7 @@ expect:
         sent.refuse("the node's init has ended");
         let mut launcher = Launcher::new("/experiment".into(), output());
         let spec = context.plan.nodes[1].programs[0].clone();
-        let error = launcher.launch(&context, (key(1, 0), 1), &spec).unwrap_err();
+        let error = launcher.launch(&context, key(1, 0), 1, &spec).unwrap_err();
         assert_eq!(error, "the node's init has ended");
     }
 }

@@ -98,7 +98,8 @@ impl Measurements {
     pub(super) fn finish(
         &mut self,
         origin: Time,
-        (token, began_ns): (u64, u64),
+        token: u64,
+        began_ns: u64,
         echoes: &[(u64, Option<u64>)],
         error: Option<String>,
     ) {
@@ -203,7 +204,7 @@ expect:
         let origin = Time::from_nanos(1_000_000_000);
         let echoes = [(0, Some(10_000_000)), (100_000, None)];
         // The node began 2 s after the run did.
-        measurements.finish(origin, (1, 3_000_000_000), &echoes, None);
+        measurements.finish(origin, 1, 3_000_000_000, &echoes, None);
         assert_eq!(measurements.open(&context.nodes), [] as [usize; 0]);
         let results = measurements.into_results();
         let seen = &results[0].1.echoes;
@@ -250,7 +251,7 @@ expect:
         assert!(!measurements.expects(1, &reply(0, 1)), "another node was asked");
         assert!(!measurements.expects(0, &reply(7, 1)), "there is no such measurement");
         assert!(!measurements.expects(0, &reply(0, 5001)), "more than a node measures at once");
-        measurements.finish(Time::ZERO, (0, 0), &[], None);
+        measurements.finish(Time::ZERO, 0, 0, &[], None);
         assert!(!measurements.expects(0, &reply(0, 1)), "it has answered");
     }
 }

@@ -125,7 +125,7 @@ impl Programs {
 
     fn launch(&mut self, cx: &Context, key: ProgramKey, spawn: u64) -> Result<(), String> {
         let program = self.supervisor.program(key).ok_or("no such program")?;
-        self.launcher.launch(cx, (key, spawn), &program.spec)
+        self.launcher.launch(cx, key, spawn, &program.spec)
     }
 
     fn watch(&mut self, cx: &Context, key: ProgramKey, what: Ready) {

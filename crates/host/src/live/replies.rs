@@ -73,7 +73,7 @@ impl Live {
             Reply::EchoDone { token, began_ns, echoes, error } => {
                 self.measurements.note_begin(&self.cx, token, Time::from_nanos(began_ns));
                 let origin = self.cx.journal.origin();
-                self.measurements.finish(origin, (token, began_ns), &echoes, error);
+                self.measurements.finish(origin, token, began_ns, &echoes, error);
             }
             Reply::Signalled { token, at_ns } => {
                 let at = self.cx.journal.happened_at(Time::from_nanos(at_ns));

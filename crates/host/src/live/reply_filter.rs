@@ -140,7 +140,7 @@ expect:
                 supervisor.on_ready(key_of(token), Span::ZERO);
             }
             Reply::EchoDone { token, began_ns, echoes, error } => {
-                measurements.finish(Time::ZERO, (token, began_ns), &echoes, error);
+                measurements.finish(Time::ZERO, token, began_ns, &echoes, error);
             }
             _ => {}
         }

@@ -106,6 +106,12 @@ pub(crate) fn exceeded(windows: &[Window]) -> Vec<&Window> {
 }
 
 impl Window {
+    /// That of a group, with the thousandths of a processor that were asked.
+    pub(crate) fn new(window: processor::Window, asked_millis: u32) -> Window {
+        let processor::Window { end_ns, length_ns, used_ns, held_ns } = window;
+        Window { end_ns, length_ns, used_ns, held_ns, asked_millis }
+    }
+
     /// Whether programs wanted more than they got.
     pub(crate) fn is_bound(&self) -> bool {
         self.held_ns > 0
@@ -131,13 +137,6 @@ impl Window {
         let kernel_ns = TICKS_NS + 2 * quota_us * 1_000;
         let slack_ns = (asked_ns / 100 * SLACK_PERCENT).max(SLACK_NS).max(kernel_ns);
         self.used_ns > asked_ns.saturating_add(slack_ns).saturating_add(owed_ns)
-    }
-}
-
-impl From<(processor::Window, u32)> for Window {
-    fn from((window, asked_millis): (processor::Window, u32)) -> Self {
-        let processor::Window { end_ns, length_ns, used_ns, held_ns } = window;
-        Window { end_ns, length_ns, used_ns, held_ns, asked_millis }
     }
 }
 

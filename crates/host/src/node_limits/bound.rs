@@ -94,7 +94,7 @@ pub(crate) struct Reached {
 }
 
 impl Bound {
-    pub(crate) fn new(owner: Owner, (kind, asked): (Kind, u64)) -> Bound {
+    pub(crate) fn new(owner: Owner, kind: Kind, asked: u64) -> Bound {
         let of_disk = (kind == Kind::Disk).then_some(0);
         Bound {
             owner,
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     fn memory() -> Bound {
-        Bound::new(Owner::Node(0), (Kind::Memory, 1000))
+        Bound::new(Owner::Node(0), Kind::Memory, 1000)
     }
 
     #[test]

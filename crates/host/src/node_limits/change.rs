@@ -113,7 +113,7 @@ impl Limits {
         if let Some(bound) = limited.bounds.iter_mut().find(is_own) {
             return bound.fail(why);
         }
-        let mut bound = Bound::new(owner, (kind, asked));
+        let mut bound = Bound::new(owner, kind, asked);
         "none".clone_into(&mut bound.mechanism);
         bound.fail(why);
         limited.bounds.push(bound);
@@ -168,8 +168,8 @@ impl Limits {
         let limited = self.limited(owner).ok_or("it is on another machine")?;
         match change {
             Change::Processor(share) => limited.set_processor(share, origin_ns, order),
-            Change::Memory(bytes) => limited.set_bound((Kind::Memory, bytes), order),
-            Change::Pids(count) => limited.set_bound((Kind::Pids, u64::from(count)), order),
+            Change::Memory(bytes) => limited.set_bound(Kind::Memory, bytes, order),
+            Change::Pids(count) => limited.set_bound(Kind::Pids, u64::from(count), order),
             Change::Disk(bytes) => limited.set_disk(bytes),
         }?;
         let min = self.admitted.as_ref().map(|admitted| admitted.of(owner).cpu_millis);
@@ -262,10 +262,10 @@ impl Limited {
                 "no control group limits its disks: nothing in the file asks for that".to_owned()
             );
         };
-        set_group(group, (Kind::Disk, asked))?;
+        set_group(group, Kind::Disk, asked)?;
         let is_own = |it: &Bound| it.owner.program().is_none() && it.kind == Kind::Disk;
         let position = self.bounds.iter().position(is_own).unwrap_or_else(|| {
-            let mut bound = Bound::new(self.owner, (Kind::Disk, asked));
+            let mut bound = Bound::new(self.owner, Kind::Disk, asked);
             bound.mechanism = Mechanism::GroupV2.to_string();
             self.bounds.push(bound);
             self.bounds.len() - 1
@@ -278,7 +278,8 @@ impl Limited {
 
     fn set_bound(
         &mut self,
-        (kind, asked): (Kind, u64),
+        kind: Kind,
+        asked: u64,
         order: impl FnOnce(&Request) -> Result<(), String>,
     ) -> Result<(), String> {
         let position =
@@ -291,7 +292,7 @@ impl Limited {
             return Err("without control groups, `pids` can only become less".to_owned());
         }
         let position = position.unwrap_or_else(|| {
-            let mut bound = Bound::new(self.owner, (kind, asked));
+            let mut bound = Bound::new(self.owner, kind, asked);
             // Not even for processes: programs that run already are in no namespace of their own.
             bound.mechanism = Mechanism::Watch.to_string();
             self.bounds.push(bound);
@@ -300,7 +301,7 @@ impl Limited {
         self.bounds[position].asked = asked;
         let group = resource_of(kind).and_then(|resource| self.group(None, resource));
         let done = match (group, kind) {
-            (Some(group), kind) => set_group(group, (kind, asked)),
+            (Some(group), kind) => set_group(group, kind, asked),
             (None, _) => self.watch().map_or(Ok(()), |request| order(&request)),
         };
         if done.is_err() {
@@ -319,7 +320,7 @@ fn reserved(had: u64, limit: Option<u64>, wanted: u64) -> u64 {
     if limit.is_none_or(|limit| limit == had) { wanted } else { had.min(wanted) }
 }
 
-fn set_group(group: &mut Group, (kind, asked): (Kind, u64)) -> Result<(), String> {
+fn set_group(group: &mut Group, kind: Kind, asked: u64) -> Result<(), String> {
     let bounds = match kind {
         Kind::Memory => Bounds { memory: Some(asked), ..Bounds::default() },
         Kind::Disk => {

@@ -81,7 +81,7 @@ impl DiskMeter {
         if let Some(before) = self.before.take() {
             let passed_ns = now.now_ns.saturating_sub(before.now_ns);
             for (place, done) in differences(&before, &now) {
-                seen.excess = seen.excess.or(self.pour(place, done, (asked, passed_ns)));
+                seen.excess = seen.excess.or(self.pour(place, done, asked, passed_ns));
             }
         }
         let second = self.second.get_or_insert_with(|| now.clone());
@@ -99,7 +99,8 @@ impl DiskMeter {
         &mut self,
         place: (Number, Way),
         done: Done,
-        (asked, passed_ns): (u64, u64),
+        asked: u64,
+        passed_ns: u64,
     ) -> Option<String> {
         let level = self.levels.entry(place).or_default();
         let allowed = scaled(asked, passed_ns, 1_000_000_000);

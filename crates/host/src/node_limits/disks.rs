@@ -64,11 +64,7 @@ impl DiskNeeds {
     }
 
     /// Refuses what nothing on this machine can hold for a node and its programs.
-    pub(super) fn check(
-        &self,
-        choice: &Choice,
-        (index, node): (usize, &Node),
-    ) -> Result<(), RunError> {
+    pub(super) fn check(&self, choice: &Choice, index: usize, node: &Node) -> Result<(), RunError> {
         let name = &node.name;
         check(choice, &node.demand, || format!("node {name}"))?;
         if self.is_later(index) && choice.group_of(Resource::Disk).is_none() {

@@ -7,7 +7,7 @@ use windtunnel_model::demand::Demand;
 use windtunnel_model::plan::Node;
 use windtunnel_node::ProgramUse;
 
-use super::account::Account;
+use super::account::{Account, Window};
 use super::bound::{Bound, Kind, Reached};
 use super::groups::NodeGroups;
 use super::owner::Owner;
@@ -67,7 +67,7 @@ impl Limited {
             (Kind::Disk, demand.disk_bytes()),
         ];
         for (kind, asked) in asked {
-            let asked = asked.map(|asked| Bound::new(owner, (kind, asked)));
+            let asked = asked.map(|asked| Bound::new(owner, kind, asked));
             self.bounds.extend(asked);
         }
     }
@@ -170,7 +170,7 @@ impl Limited {
                 Some(Ok(reading)) => {
                     let window = meter.as_mut().and_then(|meter| meter.read(reading));
                     if let Some(window) = window {
-                        account.add((window, account.asked_millis).into());
+                        account.add(Window::new(window, account.asked_millis));
                     }
                 }
                 Some(Err(error)) => {

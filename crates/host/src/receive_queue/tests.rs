@@ -7,8 +7,8 @@ const ZERO: [u8; 10] = [0; 10];
 
 fn queue(limit: QueueLimit) -> (ReceiveQueue, Taker) {
     let (giver, file) = Giver::create(1 << 20).unwrap();
-    let of = (NodeId(3), vec![PortId(5)]);
-    let queue = ReceiveQueue::new(of, giver, Event::open().unwrap(), limit);
+    let (ports, wake) = (vec![PortId(5)], Event::open().unwrap());
+    let queue = ReceiveQueue::new(NodeId(3), ports, giver, wake, limit);
     (queue, Taker::open(file).unwrap())
 }
 

@@ -17,7 +17,8 @@ use super::span;
 pub(super) fn see_nodes(
     mut kernel: Kernel,
     sockets: &[(NodeId, io::Result<OwnedFd>)],
-    (feeds, unseen): (&mut Vec<Box<dyn drain::Feed>>, &mut Vec<String>),
+    feeds: &mut Vec<Box<dyn drain::Feed>>,
+    unseen: &mut Vec<String>,
 ) -> Result<Kernel, String> {
     for (node, socket) in sockets {
         let why = |error: &dyn std::fmt::Display| format!("a node's network is not known: {error}");

@@ -25,7 +25,7 @@ fn check_one(evidence: &Evidence<'_>, index: usize, asked: &Asked) -> Expectatio
     let window = asked.window;
     let mut found = match &asked.claim {
         Claim::Program { nodes, fact } => program::check(evidence, index, nodes, fact),
-        Claim::Path { from, to, fact, .. } => path::check(evidence, asked, (*from, *to), fact),
+        Claim::Path { from, to, fact, .. } => path::check(evidence, asked, *from, *to, fact),
         Claim::Link { lane, fact } => link::check(evidence, window, *lane, fact),
         Claim::Service { service, fact } => service::check(evidence, *service, fact),
     };

@@ -41,7 +41,7 @@ pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<Doubt> {
     if refused > 0 {
         doubts.push(Doubt::other(format!("{refused} changes of services were not possible")));
     }
-    doubts.extend(counted(evidence).filter_map(unkept));
+    doubts.extend(counted(evidence).filter_map(|(service, it)| unkept(service, it)));
     doubts
 }
 
@@ -54,7 +54,7 @@ fn counted<'a>(
 }
 
 /// Connections that were to survive their server, and would not have.
-fn unkept((service, counters): (&Service, &FailOverCounters)) -> Option<Doubt> {
+fn unkept(service: &Service, counters: &FailOverCounters) -> Option<Doubt> {
     (counters.unkept > 0).then(|| {
         Doubt::other(format!(
             "service {}: {} connections were not kept, since the table was full: they ended with \

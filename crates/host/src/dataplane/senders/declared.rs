@@ -88,7 +88,8 @@ mod tests {
     const A: Datagram = (7000, 1);
     const B: Datagram = (7000, 2);
 
-    fn record(at_ms: u64, kind: u8, (port, digest): Datagram) -> Record {
+    fn record(at_ms: u64, kind: u8, datagram: Datagram) -> Record {
+        let (port, digest) = datagram;
         sends::entry(at_ms * 1_000_000, kind, port, digest)
     }
 

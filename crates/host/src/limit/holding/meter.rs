@@ -32,7 +32,7 @@ impl ProcessorMeter {
         let Some(reading) = self.read(group) else { return };
         self.last = reading;
         let window = self.meter.as_mut().and_then(|meter| meter.read(reading));
-        self.windows.extend(window.map(|window| Window::from((window, asked_millis))));
+        self.windows.extend(window.map(|window| Window::new(window, asked_millis)));
     }
 
     /// A window has one share: the one under way is left out.
@@ -49,7 +49,9 @@ impl ProcessorMeter {
         last: Reading,
         failure: Option<String>,
     ) {
-        self.windows.extend(windows.into_iter().map(Window::from));
+        let windows = windows.into_iter();
+        self.windows
+            .extend(windows.map(|(window, asked_millis)| Window::new(window, asked_millis)));
         if last.now_ns > 0 {
             self.last = last;
         }
@@ -64,7 +66,7 @@ impl ProcessorMeter {
         self.last = reading;
         let window = self.meter.as_mut().map(|meter| meter.cut(reading));
         let window = window.filter(|window| window.length_ns >= WINDOW_NS_LEAST);
-        self.windows.extend(window.map(|window| Window::from((window, asked_millis))));
+        self.windows.extend(window.map(|window| Window::new(window, asked_millis)));
     }
 
     /// The first reason counts.

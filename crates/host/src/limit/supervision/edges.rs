@@ -30,8 +30,10 @@ impl Edges {
     /// Whether a process waits for the edges of its socket in a direction.
     pub(super) fn are_watched(
         &mut self,
-        (pid, descriptor): (i32, i32),
-        (cookie, direction): (u64, Direction),
+        pid: i32,
+        descriptor: i32,
+        cookie: u64,
+        direction: Direction,
         now_ns: u64,
     ) -> bool {
         let known = self.sockets.get(&cookie).filter(|known| {
@@ -130,7 +132,7 @@ mod tests {
         epoll::add(&set, &near, EventData::new_u64(1), flags).unwrap();
         let own = i32::try_from(std::process::id()).unwrap();
         let cookie = socket::cookie(&near).unwrap();
-        Edges::default().are_watched((own, near.as_raw_fd()), (cookie, direction), 0)
+        Edges::default().are_watched(own, near.as_raw_fd(), cookie, direction, 0)
     }
 
     #[test]

@@ -162,7 +162,7 @@ impl Looker {
         }
         let late_ns = if sends { most_ns(true) } else { None };
         let verdict = self.claim(used, bytes, extra, look.now_ns, late_ns);
-        Ok(Some(self.put_off(verdict, (pid, transfer.descriptor), look.now_ns)))
+        Ok(Some(self.put_off(verdict, pid, transfer.descriptor, look.now_ns)))
     }
 
     /// A socket has gone.
@@ -311,8 +311,8 @@ impl Looker {
                 && self.sockets.knows(cookie)
                 && let Ok(position) = Position::of(&copy)
             {
-                let about = (cookie, look.shown.thread);
-                self.sockets.settle_last(&self.region, look.now_ns, about, position);
+                let (thread, now_ns) = (look.shown.thread, look.now_ns);
+                self.sockets.settle_last(&self.region, now_ns, cookie, thread, position);
             }
             if !self.processes.refer_to(cookie) {
                 self.forget_socket(cookie);

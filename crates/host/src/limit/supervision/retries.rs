@@ -50,7 +50,7 @@ pub(super) enum Due {
 }
 
 impl Retry {
-    pub(super) fn new(claim: Claim, (pid, descriptor): (i32, i32), since_ns: u64) -> Retry {
+    pub(super) fn new(claim: Claim, pid: i32, descriptor: i32, since_ns: u64) -> Retry {
         Retry { claim, pid, descriptor, since_ns, is_announced: false }
     }
 
@@ -128,7 +128,7 @@ mod tests {
     fn retry(at_ns: u64) -> Retry {
         let (cookie, direction) = STREAM;
         let used = Used { cookie, key: 0, direction, thread: 1, is_tcp: true, may_block: false };
-        Retry::new(Claim { used, bytes: 10, rate_bps: 8_000, at_ns }, (1, 3), 0)
+        Retry::new(Claim { used, bytes: 10, rate_bps: 8_000, at_ns }, 1, 3, 0)
     }
 
     #[test]

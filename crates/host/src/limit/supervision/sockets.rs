@@ -140,7 +140,8 @@ impl Sockets {
         &mut self,
         region: &Region,
         now_ns: u64,
-        (cookie, thread): (u64, i32),
+        cookie: u64,
+        thread: i32,
         position: Position,
     ) {
         let Some(known) = self.0.get(&cookie) else { return };

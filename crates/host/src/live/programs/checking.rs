@@ -22,7 +22,7 @@ impl Programs {
             match step {
                 Step::Begin { token, key, argv } => {
                     let Some(program) = self.supervisor.program(key) else { continue };
-                    match self.launcher.check(cx, (key, token), &program.spec, &argv) {
+                    match self.launcher.check(cx, key, token, &program.spec, &argv) {
                         Ok(pipe) => self.checks.carry(token, pipe),
                         Err(why) => self.checked(cx, token, Some(format!("did not run: {why}"))),
                     }

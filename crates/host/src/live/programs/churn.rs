@@ -11,6 +11,14 @@ use super::super::context::Context;
 use super::super::punctuality::Happened;
 use super::{NewLimits, Programs};
 
+/// When an event is to happen.
+#[derive(Debug, Clone, Copy)]
+struct IntendedTime {
+    at: Span,
+    /// The time was still to come when it was asked for.
+    is_planned: bool,
+}
+
 impl Programs {
     /// Adds an event about programs.
     pub(in crate::live) fn add_event(&mut self, at: Span, action: Action) {
@@ -26,7 +34,7 @@ impl Programs {
         intended: Span,
     ) -> Vec<Event> {
         self.expect_joins(action);
-        self.act(cx, action, intended, false)
+        self.act(cx, action, IntendedTime { at: intended, is_planned: false })
     }
 
     /// Does the events that are due, after the starts that were due before each: however late both
@@ -37,7 +45,7 @@ impl Programs {
                 self.supervisor.tick(at.saturating_sub(Span::from_nanos(1)));
                 self.do_commands(cx);
             }
-            self.act(cx, &action, at, true);
+            self.act(cx, &action, IntendedTime { at, is_planned: true });
         }
     }
 
@@ -47,27 +55,18 @@ impl Programs {
         }
     }
 
-    /// `is_planned`: the time was still to come when it was asked for.
-    fn act(
-        &mut self,
-        cx: &Context,
-        action: &Action,
-        intended: Span,
-        is_planned: bool,
-    ) -> Vec<Event> {
+    fn act(&mut self, cx: &Context, action: &Action, intended: IntendedTime) -> Vec<Event> {
         match action {
-            Action::Node { nodes, verb } => {
-                self.do_to_nodes(cx, nodes, *verb, (intended, is_planned))
-            }
+            Action::Node { nodes, verb } => self.do_to_nodes(cx, nodes, *verb, intended),
             Action::Churn { leave, by, join } => {
-                let mut events = self.leave(cx, leave, *by, (intended, is_planned));
-                events.extend(self.join(cx, join, intended));
+                let mut events = self.leave(cx, leave, *by, intended);
+                events.extend(self.join(cx, join, intended.at));
                 events
             }
-            Action::Absent { nodes } => self.be_absent(cx, nodes, intended),
+            Action::Absent { nodes } => self.be_absent(cx, nodes, intended.at),
             Action::Limit { nodes, limits } => {
                 let (nodes, limits) = (nodes.clone(), *limits);
-                self.new_limits.push(NewLimits { intended, nodes, limits });
+                self.new_limits.push(NewLimits { intended: intended.at, nodes, limits });
                 Vec::new()
             }
             _ => Vec::new(),
@@ -91,18 +90,18 @@ impl Programs {
         cx: &Context,
         nodes: &[NodeId],
         by: NodeVerb,
-        when: (Span, bool),
+        intended: IntendedTime,
     ) -> Vec<Event> {
         let nodes = cx.nodes.named_here(nodes);
         for node in nodes.keys() {
             // First, so that the exits that follow are known to be churn's doing.
             self.supervisor.on_leave(NodeId::from_index(*node), cx.journal.elapsed());
         }
-        let sent = self.signal_at_once(cx, &nodes, ("leave", signals_of(by)), when);
+        let sent = self.signal_at_once(cx, &nodes, "leave", signals_of(by), intended);
         let log = |(index, node)| {
             let verb = "leave".to_owned();
             let at = sent.get(&index).copied().unwrap_or_else(|| cx.journal.elapsed());
-            cx.journal.log_at(at, Some(when.0), EventKind::Node { node, verb })
+            cx.journal.log_at(at, Some(intended.at), EventKind::Node { node, verb })
         };
         nodes.into_iter().map(log).collect()
     }
@@ -122,7 +121,7 @@ impl Programs {
         cx: &Context,
         nodes: &[NodeId],
         verb: NodeVerb,
-        when: (Span, bool),
+        intended: IntendedTime,
     ) -> Vec<Event> {
         let (nodes, mut events) = (cx.nodes.named_here(nodes), Vec::new());
         for node in nodes.keys() {
@@ -131,7 +130,7 @@ impl Programs {
         }
         // In a freeze, what is resumed goes on when everything does.
         let sent = if verb != NodeVerb::Resume || !self.freeze.is_on() {
-            self.signal_at_once(cx, &nodes, (verb.name(), signals_of(verb)), when)
+            self.signal_at_once(cx, &nodes, verb.name(), signals_of(verb), intended)
         } else {
             BTreeMap::new()
         };
@@ -143,7 +142,7 @@ impl Programs {
             }
             let verb = verb.name().to_owned();
             let at = sent.get(&index).copied().unwrap_or_else(|| cx.journal.elapsed());
-            events.push(cx.journal.log_at(at, Some(when.0), EventKind::Node { node, verb }));
+            events.push(cx.journal.log_at(at, Some(intended.at), EventKind::Node { node, verb }));
         }
         events
     }
@@ -154,9 +153,11 @@ impl Programs {
         &mut self,
         cx: &Context,
         nodes: &BTreeMap<usize, String>,
-        (verb, signals): (&str, &[Signal]),
-        (intended, is_planned): (Span, bool),
+        verb: &str,
+        signals: &[Signal],
+        intended: IntendedTime,
     ) -> BTreeMap<usize, Span> {
+        let IntendedTime { at: intended, is_planned } = intended;
         let sent = self.signal_found(cx, nodes.keys().copied(), signals);
         let token = |(node, name): (&usize, &String)| {
             let (what, of) = (format!("{verb} of {name}"), nodes.len());

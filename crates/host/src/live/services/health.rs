@@ -98,7 +98,7 @@ impl Probes {
                 if due > now {
                     continue;
                 }
-                if self.under_way.is_frozen() || self.is_under_way(key) {
+                if self.under_way.is_frozen() || self.is_under_way(id, replica.node) {
                     self.held.insert(key);
                     continue;
                 }
@@ -122,8 +122,9 @@ impl Probes {
     /// When [`Probes::tick`] has something to do next.
     pub(super) fn next(&self) -> Option<Time> {
         let is_frozen = self.under_way.is_frozen();
-        let waits = |key: &(ServiceId, NodeId)| !is_frozen && !self.is_under_way(*key);
-        let due = self.due.iter().filter(|(key, _)| waits(key)).map(|(_, due)| *due);
+        let waits = |service, node| !is_frozen && !self.is_under_way(service, node);
+        let due = self.due.iter().filter(|((service, node), _)| waits(*service, *node));
+        let due = due.map(|(_, due)| *due);
         due.chain(self.under_way.next_deadline()).min()
     }
 
@@ -174,7 +175,7 @@ impl Probes {
         steps
     }
 
-    fn is_under_way(&self, (service, node): (ServiceId, NodeId)) -> bool {
+    fn is_under_way(&self, service: ServiceId, node: NodeId) -> bool {
         self.under_way.iter().any(|it| it.service == service && it.node == node)
     }
 }

@@ -30,7 +30,9 @@ impl Live {
             for service in &mut services {
                 let flow = |it: &PinnedFlow| self.flow(it);
                 service.flows = seen.flows.iter().map(flow).collect();
-                service.table = seen.table.iter().map(|row| self.row(row)).collect();
+                let table = seen.table.iter();
+                let table = table.map(|(router, row, replica)| self.row(*router, row, *replica));
+                service.table = table.collect();
                 service.flows.sort_by(|a, b| (&a.client, &a.service).cmp(&(&b.client, &b.service)));
                 let order =
                     |row: &TableRow| (row.router.clone(), row.address.clone(), row.port.clone());
@@ -108,7 +110,7 @@ impl Live {
         }
     }
 
-    fn row(&self, (router, row, replica): &(RouterId, ServiceRow, Option<NodeId>)) -> TableRow {
+    fn row(&self, router: RouterId, row: &ServiceRow, replica: Option<NodeId>) -> TableRow {
         TableRow {
             router: self.cx.plan.routers[router.index()].name.clone(),
             address: row.address.to_string(),

@@ -12,7 +12,8 @@ use crate::verdict::evidence::Evidence;
 pub(super) fn check(
     evidence: &Evidence<'_>,
     asked: &Expectation,
-    (from, to): (NodeId, NodeId),
+    from: NodeId,
+    to: NodeId,
     fact: &PathFact,
 ) -> Outcome {
     let name = |node: NodeId| &evidence.plan.nodes[node.index()].name;

@@ -39,16 +39,22 @@ impl Looker {
 
     /// A call that must not block and would wait fails where its program can be notified when it is
     /// time.
-    pub(super) fn put_off(&mut self, verdict: Verdict, place: (i32, i32), now_ns: u64) -> Verdict {
+    pub(super) fn put_off(
+        &mut self,
+        verdict: Verdict,
+        pid: i32,
+        descriptor: i32,
+        now_ns: u64,
+    ) -> Verdict {
         let Verdict::Wait(Why::Limit(claim), _) = &verdict else { return verdict };
         let Used { cookie, direction, is_tcp, may_block, .. } = claim.used;
         let waits_long = claim.at_ns.saturating_sub(now_ns) > SHORT_NS;
         if is_tcp
             && !may_block
             && waits_long
-            && self.edges.are_watched(place, (cookie, direction), now_ns)
+            && self.edges.are_watched(pid, descriptor, cookie, direction, now_ns)
         {
-            self.retries.add(Retry::new(*claim, place, now_ns));
+            self.retries.add(Retry::new(*claim, pid, descriptor, now_ns));
             return Verdict::Again;
         }
         verdict
