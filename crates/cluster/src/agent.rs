@@ -281,7 +281,7 @@ impl Agent {
         let own = has_runs.then(|| PartsFolder::open(&self.folder)).transpose();
         let _own =
             own.map_err(|source| AgentError::Folder { path: self.folder.clone(), source })?;
-        let mut life = Life::new(&self, (listen, advertise), carrier.clone(), events.clone());
+        let mut life = Life::new(&self, listen, advertise, carrier.clone(), events.clone());
         life.try_out(self.trial.as_ref(), &mut notify).await;
         tokio::task::spawn_local(carrier.accept());
         notify(AgentNotice::Listening { listen, advertise });

@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use windtunnel_control::part::FromPart;
 
 use crate::admission::{Admission, Decision};
+use crate::agent::watch::WatcherId;
 use crate::hello::{self, Hello, HelloError};
 use crate::key::NAME;
 use crate::protocol::Ask;
@@ -41,9 +42,8 @@ pub(crate) enum CarrierEvent {
     Asked { from: SocketAddr, ask: Ask, to: quinn::SendStream, rest: CountedStream },
     /// A message of the part of a run; or why there are no more.
     Part { run: u64, said: Result<FromPart, String> },
-    /// An order of a watcher of a run, `None` if it has gone. `watcher` is the run and the
-    /// watcher's number.
-    Ordered { watcher: (u64, u64), order: Option<Order> },
+    /// An order of a watcher of a run, `None` if it has gone.
+    Ordered { watcher: WatcherId, order: Option<Order> },
     /// A message of another agent about its part of a run.
     Word { run: u64, member: u16, word: Word },
     /// Agents to look for.

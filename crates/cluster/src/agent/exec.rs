@@ -25,7 +25,8 @@ use crate::stream_limit::CountedStream;
 pub(super) async fn exec(
     folder: Result<PathBuf, String>,
     limits: Limits,
-    (request, size): (Request, Option<(u16, u16)>),
+    request: Request,
+    size: Option<(u16, u16)>,
     mut to: SendStream,
     from: CountedStream,
 ) {

@@ -44,7 +44,8 @@ pub(super) struct Life {
 impl Life {
     pub(super) fn new(
         agent: &Agent,
-        (listen, advertise): (SocketAddr, SocketAddr),
+        listen: SocketAddr,
+        advertise: SocketAddr,
         carrier: Carrier,
         events: UnboundedSender<CarrierEvent>,
     ) -> Self {
@@ -77,7 +78,7 @@ impl Life {
             unfit: None,
             peers: Vec::new(),
         };
-        let runs = Runs::new(id, (listen, advertise), agent, carrier.clone(), events.clone());
+        let runs = Runs::new(id, listen, advertise, agent, carrier.clone(), events.clone());
         let shares_all_memory = agent.memory.is_none();
         Life {
             mesh,
@@ -184,7 +185,7 @@ impl Life {
             CarrierEvent::Released => self.is_released = true,
             CarrierEvent::Asked { from, ask: Ask::Part { run, member }, to, rest } => {
                 let begun = audit::Begun::of(&run, member, from);
-                let outcome = self.runs.begin(*run, member, &mut self.mesh, (to, rest));
+                let outcome = self.runs.begin(*run, member, &mut self.mesh, to, rest);
                 notify(AgentNotice::RunBegun { begun, outcome });
             }
             CarrierEvent::Asked { ask: Ask::Look { run, member }, to, .. } => {
@@ -197,7 +198,7 @@ impl Life {
                 self.runs.watch(run, to, rest);
             }
             CarrierEvent::Asked { ask: Ask::Receive { run, member }, rest, .. } => {
-                let receiving = watch::receive_words(rest, (run, member), self.events.clone());
+                let receiving = watch::receive_words(rest, run, member, self.events.clone());
                 tokio::task::spawn_local(receiving);
             }
             CarrierEvent::Asked { ask: Ask::Control { run }, to, rest, .. } => {
@@ -208,8 +209,8 @@ impl Life {
                     notify(AgentNotice::Executes(command));
                 }
                 let (folder, limits) = (self.runs.folder_of(run), self.runs.limits().clone());
-                let command = (*request, size);
-                tokio::task::spawn_local(exec::exec(folder, limits, command, to, rest));
+                let executing = exec::exec(folder, limits, *request, size, to, rest);
+                tokio::task::spawn_local(executing);
             }
             CarrierEvent::Asked { ask: Ask::Fetch { run }, to, rest, .. } => {
                 tokio::task::spawn_local(watch::fetch(self.runs.results_of(run), to, rest));

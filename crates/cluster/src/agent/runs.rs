@@ -55,7 +55,8 @@ pub(super) struct Runs {
 impl Runs {
     pub(super) fn new(
         own: AgentId,
-        (listen, address): (SocketAddr, SocketAddr),
+        listen: SocketAddr,
+        address: SocketAddr,
         agent: &Agent,
         carrier: Carrier,
         events: UnboundedSender<CarrierEvent>,

@@ -84,7 +84,7 @@ mod tests {
         fs::create_dir(&folder).unwrap();
         let setup: RunSetup = serde_json::from_value(run_json()).unwrap();
         let any = std::net::Ipv4Addr::LOCALHOST.into();
-        let setup = part_setup(&setup, 0, &folder, (any, (7448, 7547)));
+        let setup = part_setup(&setup, 0, &folder, any, (7448, 7547));
         let version = frame::encode(&Version::own()).unwrap();
         let said = messages.iter().flat_map(|message| frame::encode(message).unwrap());
         let octal: String =
@@ -119,7 +119,7 @@ mod tests {
         let worker = Worker { program: "/no/such".into(), arguments: Vec::new() };
         let setup: RunSetup = serde_json::from_value(run_json()).unwrap();
         let any = std::net::Ipv4Addr::LOCALHOST.into();
-        let setup = part_setup(&setup, 0, std::path::Path::new("/no/such/run"), (any, (1, 1)));
+        let setup = part_setup(&setup, 0, std::path::Path::new("/no/such/run"), any, (1, 1));
         let tried = tokio::task::LocalSet::new().block_on(&runtime, attempt(&worker, setup));
         assert!(tried.unwrap().why.starts_with("cannot start /no/such: "));
     }

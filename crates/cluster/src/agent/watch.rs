@@ -25,10 +25,18 @@ pub(super) async fn send_answers(mut to: SendStream, mut answers: UnboundedRecei
     let _ = to.finish();
 }
 
-/// Receives a watcher's orders, until it goes. `watcher` is the run and the watcher's number.
+/// A watcher of a run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WatcherId {
+    pub(crate) run: u64,
+    /// Among the watchers of all runs here.
+    pub(crate) number: u64,
+}
+
+/// Receives a watcher's orders, until it goes.
 pub(super) async fn receive_orders(
     mut from: CountedStream,
-    watcher: (u64, u64),
+    watcher: WatcherId,
     events: UnboundedSender<CarrierEvent>,
 ) {
     while let Ok(order) = stream::receive::<Order>(&mut from, ORDER_BYTES_MAX).await {
@@ -37,13 +45,17 @@ pub(super) async fn receive_orders(
     let _ = events.send(CarrierEvent::Ordered { watcher, order: None });
 }
 
-/// To another agent: what is sent goes to its part of the run, in order. `from` is the run and this
-/// member.
-pub(crate) fn speaker(carrier: Carrier, to: SocketAddr, from: (u64, u16)) -> UnboundedSender<Word> {
+/// To another agent: what is sent goes to its part of the run, in order. `member` is this one.
+pub(crate) fn speaker(
+    carrier: Carrier,
+    to: SocketAddr,
+    run: u64,
+    member: u16,
+) -> UnboundedSender<Word> {
     let (say, said) = unbounded_channel();
     tokio::task::spawn_local(async move {
         // That an agent cannot be reached, the mesh finds out.
-        let _ = speak(carrier, to, from, said).await;
+        let _ = speak(carrier, to, run, member, said).await;
     });
     say
 }
@@ -51,7 +63,8 @@ pub(crate) fn speaker(carrier: Carrier, to: SocketAddr, from: (u64, u16)) -> Unb
 async fn speak(
     carrier: Carrier,
     to: SocketAddr,
-    (run, member): (u64, u16),
+    run: u64,
+    member: u16,
     mut said: UnboundedReceiver<Word>,
 ) -> Result<(), String> {
     let text = |error: io::Error| error.to_string();
@@ -72,7 +85,8 @@ async fn speak(
 /// Receives the messages of another agent about its part of a run.
 pub(super) async fn receive_words(
     mut from: CountedStream,
-    (run, member): (u64, u16),
+    run: u64,
+    member: u16,
     events: UnboundedSender<CarrierEvent>,
 ) {
     while let Ok(word) = stream::receive::<Word>(&mut from, NEWS_BYTES_MAX).await {

@@ -54,7 +54,7 @@ fn parts_of_a_thousand_runs_speak_at_the_same_time() {
         let (_to, address, mut events) = carrier(&key);
         let word = |run| Word::News { news: format!("of run {run}") };
         let speakers: Vec<_> =
-            (0..1000).map(|run| watch::speaker(from.clone(), address, (run, 0))).collect();
+            (0..1000).map(|run| watch::speaker(from.clone(), address, run, 0)).collect();
         for (run, speaker) in speakers.iter().enumerate() {
             speaker.send(word(run as u64)).unwrap();
         }
@@ -77,7 +77,7 @@ fn the_streams_of_runs_that_are_over_are_free_for_others() {
         let (_to, address, mut events) = carrier(&key);
         // More than there may be at a time.
         for run in 0..u64::from(STREAMS_MAX) + 100 {
-            let speaker = watch::speaker(from.clone(), address, (run, 0));
+            let speaker = watch::speaker(from.clone(), address, run, 0);
             speaker.send(Word::Failed { why: String::new() }).unwrap();
             drop(speaker);
             assert_eq!(spoken(&mut events).await.0, run);

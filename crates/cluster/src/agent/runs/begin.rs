@@ -12,6 +12,7 @@ use windtunnel_model::NodeId;
 
 use super::super::leavers::Leavers;
 use super::super::losses::Losses;
+use super::super::watch::WatcherId;
 use super::super::{now, trial, watch};
 use super::run::Run;
 use super::{Runs, SETUP_PATIENCE, said};
@@ -26,13 +27,14 @@ impl Runs {
         setup: RunSetup,
         member: u16,
         mesh: &mut Mesh,
-        (to, rest): (SendStream, CountedStream),
+        to: SendStream,
+        rest: CountedStream,
     ) -> Result<(), String> {
         let run = setup.run;
-        let watcher = self.watcher(run, to, rest);
-        let begun = self.try_begin(setup, member, mesh, &watcher);
+        let (founder, answers) = self.watcher(run, to, rest);
+        let begun = self.try_begin(setup, member, mesh, founder, &answers);
         if let Err(message) = &begun {
-            let _ = watcher.1.send(Answer::Error { message: message.clone() });
+            let _ = answers.send(Answer::Error { message: message.clone() });
         }
         begun
     }
@@ -65,7 +67,8 @@ impl Runs {
         let number = self.next_watcher;
         self.next_watcher += 1;
         tokio::task::spawn_local(watch::send_answers(to, queue));
-        tokio::task::spawn_local(watch::receive_orders(rest, (run, number), self.events.clone()));
+        let watcher = WatcherId { run, number };
+        tokio::task::spawn_local(watch::receive_orders(rest, watcher, self.events.clone()));
         (number, answers)
     }
 
@@ -74,7 +77,8 @@ impl Runs {
         setup: RunSetup,
         member: u16,
         mesh: &mut Mesh,
-        (founder, answers): &(u64, UnboundedSender<Answer>),
+        founder: u64,
+        answers: &UnboundedSender<Answer>,
     ) -> Result<(), String> {
         let run = setup.run;
         let worker = self.worker.clone().ok_or("this agent does no runs")?;
@@ -99,13 +103,14 @@ impl Runs {
             let _ = mesh.leave_run(now(), RunId(run));
             format!("cannot start {}: {error}", worker.program.display())
         })?;
+        let (bind, ports) = self.place();
+        let own = part_setup(&setup, member, &folder, bind, ports);
         // If it has ended already, an event says so soon.
-        let _ =
-            part.send(ToPart::Setup(Box::new(part_setup(&setup, member, &folder, self.place()))));
+        let _ = part.send(ToPart::Setup(Box::new(own)));
         let others = setup.members.iter().enumerate();
         let speakers = others.filter(|(other, _)| *other != usize::from(member)).filter_map(
             |(other, spec)| {
-                let speaker = watch::speaker(self.carrier.clone(), spec.address, (run, member));
+                let speaker = watch::speaker(self.carrier.clone(), spec.address, run, member);
                 Some((u16::try_from(other).ok()?, speaker))
             },
         );
@@ -113,8 +118,8 @@ impl Runs {
             me: member,
             agents,
             part: Some(part),
-            watchers: BTreeMap::from([(*founder, answers.clone())]),
-            founder: *founder,
+            watchers: BTreeMap::from([(founder, answers.clone())]),
+            founder,
             speakers: speakers.collect(),
             folder,
             patience: setup.plan.host_timeout.unwrap_or(self.host_timeout),
@@ -140,7 +145,8 @@ impl Runs {
     pub(in crate::agent) async fn attempt(&self, setup: &RunSetup) -> Option<Unfit> {
         let worker = self.worker.as_ref()?;
         let folder = self.folder.join(text_of(setup.run));
-        trial::attempt(worker, part_setup(setup, 0, &folder, self.place())).await
+        let (bind, ports) = self.place();
+        trial::attempt(worker, part_setup(setup, 0, &folder, bind, ports)).await
     }
 }
 
@@ -149,7 +155,8 @@ pub(in crate::agent) fn part_setup(
     setup: &RunSetup,
     member: u16,
     folder: &Path,
-    (bind, ports): (IpAddr, (u16, u16)),
+    bind: IpAddr,
+    ports: (u16, u16),
 ) -> PartSetup {
     PartSetup {
         run: setup.run,

@@ -7,6 +7,7 @@ use windtunnel_mesh::{AgentId, LossCause, Mesh, RunId};
 
 use super::super::losses::LossState;
 use super::super::now;
+use super::super::watch::WatcherId;
 use super::flows::announce;
 use super::{END_PATIENCE, LOST_ITSELF, Runs, said};
 use crate::protocol::run::{Order, Word};
@@ -78,18 +79,18 @@ impl Runs {
     /// An order of a watcher; `None` if it has gone.
     pub(in crate::agent) fn handle_watcher(
         &mut self,
-        (run, watcher): (u64, u64),
+        watcher: WatcherId,
         order: Option<Order>,
         mesh: &mut Mesh,
     ) {
-        let Some(known) = self.all.get_mut(&run) else { return };
+        let Some(known) = self.all.get_mut(&watcher.run) else { return };
         let message = match order {
-            None => return self.lose_watcher((run, watcher)),
+            None => return self.lose_watcher(watcher),
             Some(Order::Peers { addresses }) => ToPart::Peers { addresses },
             Some(Order::Measure) => ToPart::Measure,
             Some(Order::Begin { agent, at_ns }) => {
                 if !std::mem::replace(&mut known.begun, true) {
-                    let _ = mesh.set_patience(now(), RunId(run), known.patience);
+                    let _ = mesh.set_patience(now(), RunId(watcher.run), known.patience);
                 }
                 match local_time(&agent, at_ns, self.own, mesh) {
                     Ok(origin_ns) => ToPart::Begin { origin_ns },
@@ -101,10 +102,11 @@ impl Runs {
         known.order(message);
     }
 
-    fn lose_watcher(&mut self, (run, watcher): (u64, u64)) {
+    fn lose_watcher(&mut self, watcher: WatcherId) {
+        let WatcherId { run, number } = watcher;
         let Some(known) = self.all.get_mut(&run) else { return };
-        known.watchers.remove(&watcher);
-        if !known.begun && watcher == known.founder {
+        known.watchers.remove(&number);
+        if !known.begun && number == known.founder {
             known.stop("the process that started the run has gone");
         } else if known.on_sufferance && known.watchers.is_empty() {
             known.stop(LOST_ITSELF);
