@@ -75,7 +75,8 @@ mod tests {
     fn expect(
         notices: &mut Notices,
         recorder: &Recorder,
-        (member, notice): (u16, &OwnedNotice),
+        member: u16,
+        notice: &OwnedNotice,
         seen: &[&str],
     ) -> Option<String> {
         let text = serde_json::to_string(notice).unwrap();
@@ -93,19 +94,19 @@ mod tests {
         let recorder = Recorder::new();
         let mut notices = Notices::new(&setup(), Arc::<Recorder>::clone(&recorder));
         let up = |done| OwnedNotice::Setup { done, total: 1 };
-        expect(&mut notices, &recorder, (0, &up(1)), &["Setup { done: 1, total: 3 }"]);
-        expect(&mut notices, &recorder, (2, &up(1)), &["Setup { done: 2, total: 3 }"]);
+        expect(&mut notices, &recorder, 0, &up(1), &["Setup { done: 1, total: 3 }"]);
+        expect(&mut notices, &recorder, 2, &up(1), &["Setup { done: 2, total: 3 }"]);
         // Of one part, the last counts.
-        expect(&mut notices, &recorder, (0, &up(0)), &["Setup { done: 1, total: 3 }"]);
+        expect(&mut notices, &recorder, 0, &up(0), &["Setup { done: 1, total: 3 }"]);
         let tick =
             |seconds, running| OwnedNotice::Tick { elapsed: Span::from_secs(seconds), running };
         let seen = |seconds, running| {
             let elapsed = Span::from_secs(seconds);
             format!("{:?}", Notice::Tick { elapsed, running })
         };
-        expect(&mut notices, &recorder, (0, &tick(2, 1)), &[&seen(2, 1)]);
-        expect(&mut notices, &recorder, (1, &tick(1, 1)), &[&seen(2, 2)]);
-        expect(&mut notices, &recorder, (0, &tick(3, 0)), &[&seen(3, 1)]);
+        expect(&mut notices, &recorder, 0, &tick(2, 1), &[&seen(2, 1)]);
+        expect(&mut notices, &recorder, 1, &tick(1, 1), &[&seen(2, 2)]);
+        expect(&mut notices, &recorder, 0, &tick(3, 0), &[&seen(3, 1)]);
     }
 
     #[test]
@@ -114,12 +115,12 @@ mod tests {
         let mut notices = Notices::new(&setup(), Arc::<Recorder>::clone(&recorder));
         let stopping = OwnedNotice::Stopping { reason: "by command".to_owned() };
         let shown = ["Stopping { reason: \"by command\" }"];
-        expect(&mut notices, &recorder, (0, &stopping), &shown);
-        expect(&mut notices, &recorder, (1, &stopping), &[]);
+        expect(&mut notices, &recorder, 0, &stopping, &shown);
+        expect(&mut notices, &recorder, 1, &stopping, &[]);
         let began = event(0, EventKind::RunBegan);
         assert_eq!(notices.notice(0, &serde_json::to_string(&began).unwrap()), None);
         assert_eq!(recorder.take().len(), 1);
-        expect(&mut notices, &recorder, (1, &began), &[]);
+        expect(&mut notices, &recorder, 1, &began, &[]);
         let output = OwnedNotice::Output {
             source: "a".to_owned(),
             node: 0,
@@ -127,8 +128,8 @@ mod tests {
             line: "x".to_owned(),
         };
         let shown = ["Output { source: \"a\", node: 0, error: false, line: \"x\" }"];
-        expect(&mut notices, &recorder, (0, &output), &shown);
-        expect(&mut notices, &recorder, (0, &output), &shown);
+        expect(&mut notices, &recorder, 0, &output, &shown);
+        expect(&mut notices, &recorder, 0, &output, &shown);
     }
 
     #[test]
@@ -142,7 +143,7 @@ mod tests {
         let first = serde_json::to_string(&lost(1)).unwrap();
         assert_eq!(notices.notice(0, &first).as_deref(), Some("two"));
         assert_eq!(recorder.take().len(), 1);
-        let again = expect(&mut notices, &recorder, (2, &lost(9)), &[]);
+        let again = expect(&mut notices, &recorder, 2, &lost(9), &[]);
         assert_eq!(again.as_deref(), Some("two"));
     }
 
@@ -151,7 +152,7 @@ mod tests {
         let recorder = Recorder::new();
         let mut notices = Notices::new(&setup(), Arc::<Recorder>::clone(&recorder));
         let too_many = OwnedNotice::Setup { done: 4, total: 4 };
-        expect(&mut notices, &recorder, (0, &too_many), &[]);
+        expect(&mut notices, &recorder, 0, &too_many, &[]);
         assert_eq!(notices.notice(0, "no notice"), None);
         assert_eq!(notices.notice(0, r#"{"notice":"of another version"}"#), None);
         assert!(recorder.take().is_empty());

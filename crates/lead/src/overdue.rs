@@ -39,15 +39,15 @@ impl Overdue {
         let pairs = self.waiting.iter().flat_map(|(to, from)| from.iter().map(|from| (*from, *to)));
         let pairs: Vec<(u16, u16)> = pairs.collect();
         let text = match (self.stage, pairs.as_slice()) {
-            (Stage::Preparing | Stage::Reaching, [first, more @ ..]) => {
-                self.unreached(members, *first, more.len())
+            (Stage::Preparing | Stage::Reaching, [(from, to), more @ ..]) => {
+                self.unreached(members, *from, *to, more.len())
             }
             _ => self.stuck(members),
         };
         LeadError::new(Kind::Machine, text).with_hint(hint(members))
     }
 
-    fn unreached(&self, members: &[Member], (from, to): (u16, u16), more: usize) -> String {
+    fn unreached(&self, members: &[Member], from: u16, to: u16, more: usize) -> String {
         let more = match more {
             0 => String::new(),
             1 => " (nor between one more pair)".to_owned(),

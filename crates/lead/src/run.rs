@@ -107,7 +107,9 @@ impl Run<'_> {
 /// If an agent does not answer.
 pub fn look(
     plan: &Plan,
-    (found, site, placement): (&Found, &Site, &Placement),
+    found: &Found,
+    site: &Site,
+    placement: &Placement,
     base_dir: &Path,
     key: &ClusterKey,
 ) -> Result<Vec<(String, String)>, LeadError> {

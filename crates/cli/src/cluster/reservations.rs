@@ -13,8 +13,10 @@ use crate::failure::Failure;
 /// Refuses a placement that spreads a reservation, at the line of the reservation in `file`.
 pub(crate) fn refuse_spread(
     plan: &Plan,
-    (site, placement): (&Site, &Placement),
-    (file, written): (&str, &[Place]),
+    site: &Site,
+    placement: &Placement,
+    file: &str,
+    written: &[Place],
 ) -> Result<(), Failure> {
     let spread = (0..plan.reservations.len()).find_map(|index| {
         let hosts = hosts_of(plan, ReservationId::from_index(index), placement);
@@ -66,8 +68,8 @@ mod tests {
             windtunnel_scenario::load_instead(&source, &none, instead).expect("it is fine");
         let site = Site::of(&[card("one", 1), card("two", 2)]);
         let placement = site.place(&loaded.plan).expect("they carry it");
-        let at = ("net.yaml", &loaded.reservations[..]);
-        refuse_spread(&loaded.plan, (&site, &placement), at).err()
+        let written = &loaded.reservations;
+        refuse_spread(&loaded.plan, &site, &placement, "net.yaml", written).err()
     }
 
     #[test]

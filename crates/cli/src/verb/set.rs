@@ -52,8 +52,8 @@ struct Changed<'a> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
-    if let Some((node, limit)) = limit_of_node(&arguments.link) {
-        return set_limit(arguments, node, limit);
+    if let Some((node, key, value)) = limit_of_node(&arguments.link) {
+        return set_limit(arguments, node, key, value);
     }
     if arguments.properties.is_empty() {
         let message = format!("nothing is to be set at `{}`", arguments.link);
@@ -99,16 +99,16 @@ struct Limited<'a> {
     disk: Option<Rate>,
 }
 
-/// `NODE.KEY=VALUE`, with a key that nodes have: the node, and the key with its value.
-fn limit_of_node(text: &str) -> Option<(&str, (&str, &str))> {
+/// `NODE.KEY=VALUE`, with a key that nodes have: the node, the key and its value.
+fn limit_of_node(text: &str) -> Option<(&str, &str, &str)> {
     let (place, value) = text.split_once('=')?;
     let (node, key) = place.rsplit_once('.')?;
     ["cpu", "memory", "pids", "disk", "open-files", "send", "receive"]
         .contains(&key)
-        .then_some((node, (key, value)))
+        .then_some((node, key, value))
 }
 
-fn set_limit(arguments: &Arguments, node: &str, (key, value): (&str, &str)) -> Outcome {
+fn set_limit(arguments: &Arguments, node: &str, key: &str, value: &str) -> Outcome {
     if let Some(other) = arguments.properties.first() {
         let message = format!("`{other}` is not of a link");
         return Err(Failure::new(Exit::Usage, message).hint("set one limit of a node at a time"));

@@ -13,7 +13,7 @@ fn a_run_over_machines_is_asked_changed_and_stopped_in_its_folder() {
     let mut run = machines.start(FILE, &[]);
     run.wait_for("icmp_seq=3");
     let all = states(&machines, &run);
-    assert_eq!(all, [("a", "running"), ("b", "running"), ("c", "running")].map(owned), "{all:?}");
+    assert_eq!(all, ["a", "b", "c"].map(|node| owned(node, "running")), "{all:?}");
 
     let none = machines.ask(0, &["exec", "--run", run.name(), "b", "--", "no-such-program"]);
     let error = String::from_utf8_lossy(&none.stderr).into_owned();
@@ -31,7 +31,7 @@ fn a_run_over_machines_is_asked_changed_and_stopped_in_its_folder() {
     ask(&machines, &run, "do", &["{node: c, do: kill}"]);
     run.wait_for("c: ended by signal 9");
     until("c to have exited for ps", || {
-        (states(&machines, &run)[2] == owned(("c", "exited"))).then_some(())
+        (states(&machines, &run)[2] == owned("c", "exited")).then_some(())
     });
     ask(&machines, &run, "do", &["{link: wire, down: true}"]);
     run.wait_for("wire");
@@ -69,7 +69,7 @@ fn ask(machines: &Machines, run: &Run, verb: &str, words: &[&str]) -> Vec<u8> {
     output.stdout
 }
 
-fn owned((node, state): (&str, &str)) -> (String, String) {
+fn owned(node: &str, state: &str) -> (String, String) {
     (node.to_owned(), state.to_owned())
 }
 

@@ -30,7 +30,9 @@ impl Answers {
         match request {
             Request::Ps => match all(agents, &living, request) {
                 Ok(replies) => {
-                    let statuses = replies.into_iter().filter_map(status_of);
+                    let statuses = replies
+                        .into_iter()
+                        .filter_map(|(member, reply)| Some((member, status_of(reply)?)));
                     Reply::Ps(Box::new(self.status(statuses)))
                 }
                 Err(reply) => reply,
@@ -156,9 +158,9 @@ fn reservations(replies: Vec<(u16, Reply)>) -> Reply {
     Reply::Reservations { parts: whole }
 }
 
-fn status_of((member, reply): (u16, Reply)) -> Option<(u16, RunStatus)> {
+fn status_of(reply: Reply) -> Option<RunStatus> {
     match reply {
-        Reply::Ps(status) => Some((member, *status)),
+        Reply::Ps(status) => Some(*status),
         _ => None,
     }
 }

@@ -47,12 +47,12 @@ impl MachineCheck {
         if let Ok(placement) = &outcome {
             all.extend(concerns(&found.cards, &site, placement));
             let file = path.display().to_string();
-            let written = (file.as_str(), &loaded.reservations[..]);
-            refused = refused.or(refuse_spread(plan, (&site, placement), written).err());
+            let spread = refuse_spread(plan, &site, placement, &file, &loaded.reservations);
+            refused = refused.or(spread.err());
         }
         if let (Ok(placement), None) = (&outcome, &refused) {
             let base_dir = load::folder_of(path);
-            let missing = look(plan, (&found, &site, placement), &base_dir, &key)?;
+            let missing = look(plan, &found, &site, placement, &base_dir, &key)?;
             refused = absent(&missing);
         }
         Ok(Some(MachineCheck { site, outcome, refused, concerns: all }))

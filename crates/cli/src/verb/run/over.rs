@@ -60,7 +60,7 @@ pub(super) fn carry_out(
         let file = arguments.scenario.path()?.display().to_string();
         // What does not fit at all is refused when the run begins.
         if let Ok(placement) = site.place(&plan) {
-            refuse_spread(&plan, (&site, &placement), (&file, &reservations))?;
+            refuse_spread(&plan, &site, &placement, &file, &reservations)?;
         }
     }
     let (folder, options, results) = places(manner, &plan, base_dir)?;

@@ -27,7 +27,7 @@ pub(super) fn carry_out(arguments: &Arguments) -> Outcome {
     let mut done = Vec::new();
     for number in 1..=arguments.repeat {
         let seed = first.seed.wrapping_add(u64::from(number - 1));
-        let report = repetition(arguments, number, seed, (&folder, &first))?;
+        let report = repetition(arguments, number, seed, &folder, &first)?;
         let ends_all = report.verdict.exit_code > Exit::Check.code();
         done.push(report);
         if ends_all {
@@ -48,7 +48,8 @@ fn repetition(
     arguments: &Arguments,
     number: u32,
     seed: u64,
-    (folder, first): (&Path, &Plan),
+    folder: &Path,
+    first: &Plan,
 ) -> Result<Report, Failure> {
     let mut one = arguments.clone();
     let own = folder.join(number.to_string());

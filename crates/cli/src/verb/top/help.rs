@@ -10,7 +10,7 @@ pub(super) fn lines(tab: Tab) -> Vec<String> {
         Tab::Nodes => NODES,
     };
     let keys = KEYS.iter().map(|(keys, what)| format!("  {keys:<15} {what}"));
-    let columns = columns.iter().enumerate().map(column);
+    let columns = columns.iter().enumerate().map(|(index, it)| column(index, it));
     let titled = |title: &str| [String::new(), title.to_owned()];
     std::iter::once("Keys".to_owned())
         .chain(keys)
@@ -21,7 +21,7 @@ pub(super) fn lines(tab: Tab) -> Vec<String> {
 }
 
 /// The first ten have a digit.
-fn column((index, column): (usize, &Column)) -> String {
+fn column(index: usize, column: &Column) -> String {
     let digit = if index < 10 { ((index + 1) % 10).to_string() } else { " ".to_owned() };
     format!("  {digit} {:<13} {}", column.heading, column.meaning)
 }
