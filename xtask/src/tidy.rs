@@ -1,6 +1,7 @@
 //! Mechanical checks of the tree. Counts are by lines, of code that rustfmt has laid out.
 
 mod docs;
+mod parameters;
 mod rings;
 mod rust;
 mod words;
@@ -25,6 +26,7 @@ pub fn faults(root: &Path) -> io::Result<Vec<String>> {
         words::check(&name, &text, &mut faults);
         if name.ends_with(".rs") {
             rust::check(&name, &text, &mut faults);
+            parameters::check(&name, &text, &mut faults);
             docs::check(&name, &text, &mut faults);
             rings::check_std(&name, &text, &mut faults);
         }

@@ -90,7 +90,7 @@ fn is_function(code: &str) -> bool {
 }
 
 /// A line without its comment and without texts in quotes.
-fn code_of(line: &str) -> String {
+pub(super) fn code_of(line: &str) -> String {
     let mut code = String::new();
     let (mut quoted, mut previous) = (false, ' ');
     for c in line.chars() {
