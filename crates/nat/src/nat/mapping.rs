@@ -40,7 +40,7 @@ impl Nat {
     ) -> Result<u32, Refusal> {
         let is_free = |port| {
             let external = Endpoint { address: external, port };
-            find_external((&self.by_external, &self.hash), &self.mappings, flow.transport, external)
+            find_external(&self.by_external, &self.hash, &self.mappings, flow.transport, external)
                 .is_none()
         };
         if self.mappings.len() >= Self::SESSIONS_MAX {
@@ -107,7 +107,7 @@ impl Nat {
     }
 
     pub(super) fn mapping_at(&self, transport: IpTransport, external: Endpoint) -> Option<u32> {
-        find_external((&self.by_external, &self.hash), &self.mappings, transport, external)
+        find_external(&self.by_external, &self.hash, &self.mappings, transport, external)
     }
 }
 
@@ -124,7 +124,8 @@ impl Mapping {
 }
 
 fn find_external(
-    (index, hash): (&Index, &HashKey),
+    index: &Index,
+    hash: &HashKey,
     mappings: &Slab<Mapping>,
     transport: IpTransport,
     external: Endpoint,
