@@ -50,7 +50,7 @@ impl Chain {
     /// Sets the rate of the next transmission.
     pub(super) fn pace(&mut self, now: Time, work: &mut Work) {
         let Role::Shaper(Some(pacing)) = &mut self.role else { return };
-        pacing.pace = pace(pacing, now, 0, work);
+        pacing.pace = work.clocks.pace(now, pacing, 0);
         self.server.set_rate(pacing.pace);
     }
 
@@ -69,7 +69,7 @@ impl Chain {
         let Role::Shaper(Some(pacing)) = &mut self.role else { return false };
         let Some((first, bytes)) = self.server.sending(now) else { return false };
         let before = pacing.pace;
-        pacing.pace = pace(pacing, now, bytes, work);
+        pacing.pace = work.clocks.pace(now, pacing, bytes);
         let mut first = first;
         if before != pacing.pace {
             first = self.server.go_on(now, before, pacing.pace);
@@ -79,9 +79,4 @@ impl Chain {
         self.arm(Activity::Server, Some(at), work);
         true
     }
-}
-
-fn pace(pacing: &Pacing, now: Time, own: u64, work: &mut Work) -> Rate {
-    let Some(share) = pacing.share else { return pacing.line };
-    work.clocks.pace(now, &pacing.lanes, (share, pacing.line), own)
 }

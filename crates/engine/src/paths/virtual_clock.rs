@@ -29,6 +29,8 @@ use core::cmp::Reverse;
 
 use windtunnel_model::{Plan, Rate, Span, Time};
 
+use crate::chain::Pacing;
+
 /// By how much a lane may be behind, or eight full packets.
 const CREDIT: Span = Span::from_millis(10);
 /// By how much it may be ahead, beyond two full packets for each shaper.
@@ -97,17 +99,12 @@ impl VirtualClocks {
         }
     }
 
-    /// How fast a shaper whose flows have `share` may send over `lanes` now, up to `line`; `own`
-    /// bytes have been charged for what it sends already.
-    pub(crate) fn pace(
-        &mut self,
-        now: Time,
-        lanes: &[PathHop],
-        (share, line): (Rate, Rate),
-        own: u64,
-    ) -> Rate {
-        let mut pace = line;
-        for hop in lanes {
+    /// How fast a shaper may send over its lanes now, up to the rate of the narrowest; `own` bytes
+    /// have been charged for what it sends already.
+    pub(crate) fn pace(&mut self, now: Time, pacing: &Pacing, own: u64) -> Rate {
+        let Some(share) = pacing.share else { return pacing.line };
+        let mut pace = pacing.line;
+        for hop in &pacing.lanes {
             let Some(clock) = self.clocks.get_mut(hop.lane) else { continue };
             let Some(rate) = clock.terms.rate else { continue };
             clock.advance(now);
