@@ -35,7 +35,7 @@ use crate::counters::Classes;
 use crate::packet::{Packet, Sender, Shape};
 use class::Class;
 use level::Level;
-use owners::{Known, Owners};
+use owners::{Attribution, Known, Owners};
 
 #[derive(Debug)]
 pub(super) struct Wf2q {
@@ -51,8 +51,8 @@ pub(super) struct Wf2q {
     current: Place,
     /// A flow whose first packet has been taken, and is not in transmission yet.
     taken: Option<Place>,
-    /// What is known of the owner of the packet that was taken, and of its sender.
-    known: (Known, Sender),
+    /// Of the packet that was taken.
+    attribution: Attribution,
     serving: Option<Service>,
     /// Classes that have had something to send in this busy period.
     met: Vec<u32>,
@@ -87,7 +87,7 @@ impl Wf2q {
             owners: Owners::new(),
             current: Place { class: NONE, flow: NONE },
             taken: None,
-            known: (Known::NoSocket, Sender::Flow),
+            attribution: Attribution { owner: Known::NoSocket, sender: Sender::Flow },
             serving: None,
             met: Vec::new(),
         }
@@ -223,7 +223,7 @@ impl Wf2q {
         counters.packets += packets;
         counters.bytes += shape.bytes();
         counters.wire_bytes += shape.charge(self.overhead);
-        self.owners.count(self.known, packets, shape.bytes());
+        self.owners.count(self.attribution, packets, shape.bytes());
     }
 }
 
@@ -259,8 +259,8 @@ impl Keeper for Wf2q {
         let packet = self.classes.get_mut(index(class))?.pop(flow, overhead)?;
         self.taken = Some(self.current);
         if self.rest() > 0 {
-            let known = self.owners.look_up(owners::socket(&packet).as_ref());
-            self.known = (known, packet.sender);
+            let owner = self.owners.look_up(owners::socket(&packet).as_ref());
+            self.attribution = Attribution { owner, sender: packet.sender };
         }
         Some(packet)
     }

@@ -42,6 +42,14 @@ pub(super) enum Known {
     Untracked,
 }
 
+/// By what a packet is counted for a class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Attribution {
+    /// Of its flow.
+    pub(super) owner: Known,
+    pub(super) sender: Sender,
+}
+
 impl Owners {
     pub(super) fn new() -> Self {
         Owners {
@@ -104,13 +112,13 @@ impl Owners {
     }
 
     /// Counts what leaves, by what is known of its owner and of its sender.
-    pub(super) fn count(&mut self, (known, sender): (Known, Sender), packets: u64, bytes: u64) {
-        match sender {
+    pub(super) fn count(&mut self, of: Attribution, packets: u64, bytes: u64) {
+        match of.sender {
             Sender::Flow => {}
             Sender::Class(_) => return self.counters.attributed.add(packets, bytes),
             Sender::Unknown => self.counters.unattributed.add(packets, bytes),
         }
-        let amount = match known {
+        let amount = match of.owner {
             Known::Class(_) => return,
             Known::Asked => &mut self.counters.asked,
             Known::Unowned => &mut self.counters.unowned,
