@@ -10,6 +10,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
+use windtunnel_model::flow::FlowKey;
 use windtunnel_model::{Lane, NodeId, Plan, Vertex};
 use windtunnel_routing::{Routes, Target};
 
@@ -60,13 +61,9 @@ impl Audiences {
         Audiences { lanes, groups, tied, placement: placement.to_vec(), known: BTreeMap::new() }
     }
 
-    /// The members that are notified of a flow between two nodes; `None`: all.
-    pub fn audience_of(
-        &mut self,
-        plan: &Plan,
-        routes: &Routes,
-        (from, to): (NodeId, NodeId),
-    ) -> Option<Audience> {
+    /// The members that are notified of a flow, which depend on its nodes alone; `None`: all.
+    pub fn audience_of(&mut self, plan: &Plan, routes: &Routes, flow: FlowKey) -> Option<Audience> {
+        let FlowKey { source: from, destination: to, .. } = flow;
         // A router receives: it may be any.
         if from == to {
             return None;
@@ -74,17 +71,13 @@ impl Audiences {
         if let Some(known) = self.known.get(&(from, to)) {
             return known.clone();
         }
-        let audience = self.compute(plan, routes, (from, to));
+        let audience = self.compute(plan, routes, flow);
         self.known.insert((from, to), audience.clone());
         audience
     }
 
-    fn compute(
-        &self,
-        plan: &Plan,
-        routes: &Routes,
-        (from, to): (NodeId, NodeId),
-    ) -> Option<Audience> {
+    fn compute(&self, plan: &Plan, routes: &Routes, flow: FlowKey) -> Option<Audience> {
+        let FlowKey { source: from, destination: to, .. } = flow;
         let lanes = self.lanes.as_ref()?;
         let ports = plan.nodes.get(to.index())?.interfaces.iter();
         let targets = ports.map(|it| (to, Target::Port(it.port)));
@@ -209,6 +202,11 @@ mod tests {
         windtunnel_scenario::load(&source).unwrap_or_else(|errors| panic!("{errors}")).plan
     }
 
+    /// The first flow between two nodes.
+    fn flow(from: u32, to: u32) -> FlowKey {
+        FlowKey { source: NodeId(from), destination: NodeId(to), number: 0 }
+    }
+
     /// a and b behind r, c and d behind s, and e and f by themselves behind t.
     fn plan() -> Plan {
         let text = "nodes: {a: {}, b: {}, c: {}, d: {}, e: {}, f: {}}\n\
@@ -225,8 +223,7 @@ routers: [r, s, t]\nlinks:\n\
         let routes = Routes::compute(&plan);
         // Each node on a machine of its own.
         let mut audiences = Audiences::of(&plan, &routes, &[0, 1, 2, 3, 4, 5], 6);
-        let mut audience_of =
-            |from, to| audiences.audience_of(&plan, &routes, (NodeId(from), NodeId(to)));
+        let mut audience_of = |from, to| audiences.audience_of(&plan, &routes, flow(from, to));
         // On a-r only a sends; on r-s a and b; on s-c all but c. c's member finds out which
         // meet there.
         let audience = |members: &[u16], at_once: &[u16]| {
@@ -248,7 +245,7 @@ routers: [r, s, t]\nlinks:\n\
         let placement: Vec<u16> = (0..150).map(|node| node % 16).collect();
         let routes = Routes::compute(&plan);
         let mut audiences = Audiences::of(&plan, &routes, &placement, 16);
-        let audience = audiences.audience_of(&plan, &routes, (NodeId(3), NodeId(20))).unwrap();
+        let audience = audiences.audience_of(&plan, &routes, flow(3, 20)).unwrap();
         assert_eq!(audience.members, (0..16).collect::<Vec<u16>>());
         assert_eq!(audience.at_once, [3, 4]);
     }
@@ -262,7 +259,7 @@ links:\n- {between: [a, b]}\n\
         let routes = Routes::compute(&plan);
         let mut audiences = Audiences::of(&plan, &routes, &[0, 1, 2, 3], 4);
         let audience = Audience { members: vec![0], at_once: vec![0] };
-        assert_eq!(audiences.audience_of(&plan, &routes, (NodeId(0), NodeId(1))), Some(audience));
+        assert_eq!(audiences.audience_of(&plan, &routes, flow(0, 1)), Some(audience));
     }
 
     #[test]
@@ -272,7 +269,7 @@ links:\n- {between: [a, b]}\n\
         let routes = Routes::compute(&plan);
         let routes = routes.recomputed(|lane| (lane.link.index() != 3).then_some(Span::ZERO));
         let mut audiences = Audiences::of(&plan, &routes, &[0, 1, 2, 3, 4, 5], 6);
-        let audience = audiences.audience_of(&plan, &routes, (NodeId(0), NodeId(2))).unwrap();
+        let audience = audiences.audience_of(&plan, &routes, flow(0, 2)).unwrap();
         // What a sends to e has less of a-r then, and others share s-t with it.
         assert_eq!(audience.members, [0, 1, 2, 3, 4, 5]);
         assert_eq!(audience.at_once, [0, 2]);
@@ -295,8 +292,7 @@ links:\n- {between: [a, b]}\n\
             (!is_cut).then_some(Span::ZERO)
         });
         let mut audiences = Audiences::of(&plan, &routes, &[0, 1, 2, 3, 3, 3], 4);
-        let mut audience_of =
-            |from, to| audiences.audience_of(&plan, &routes, (NodeId(from), NodeId(to)));
+        let mut audience_of = |from, to| audiences.audience_of(&plan, &routes, flow(from, to));
         // a and b share r-s, b and c share p-q; nothing of a can share a link with c's flow to z.
         assert!(audience_of(1, 4).is_some_and(|audience| audience.at_once.starts_with(&[0, 1])));
         let audience = audience_of(2, 5).unwrap();

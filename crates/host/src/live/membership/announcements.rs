@@ -70,7 +70,7 @@ impl FlowAnnouncements {
             let since = |flow: &Flow| former.map_or(flow.since, |former| former.since);
             let flow = flow.map(|flow| Flow { since: since(&flow), ..flow });
             self.flows.extend(flow.map(|flow| (*key, flow)));
-            let notified = audiences.audience_of(plan, routes, (key.source, key.destination));
+            let notified = audiences.audience_of(plan, routes, *key);
             let (audience, at_once) =
                 notified.map(|notified| (notified.members, notified.at_once)).unzip();
             let change = FlowChange { key: *key, flow };
