@@ -287,7 +287,7 @@ impl FlowTable {
         let datagram = self.datagrams.get(slot(identification))?;
         let flow = self.entries.get(datagram.entry)?;
         let is_it = datagram.identification == identification
-            && (datagram.from, datagram.to) == (sight.from.0, sight.to.0)
+            && (datagram.from, datagram.to) == (sight.from.address, sight.to.address)
             && datagram.protocol == sight.protocol
             && flow.number == datagram.flow;
         let direction = if datagram.reverse { flag::REVERSE } else { 0 };
@@ -308,8 +308,8 @@ impl FlowTable {
     fn keep_datagram(&mut self, entry: usize, sight: &Sight, reverse: bool, tag: &Tag) {
         let Some((identification, true)) = sight.fragment else { return };
         let datagram = Datagram {
-            from: sight.from.0,
-            to: sight.to.0,
+            from: sight.from.address,
+            to: sight.to.address,
             identification,
             protocol: sight.protocol,
             entry,

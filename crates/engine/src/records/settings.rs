@@ -12,7 +12,7 @@ use windtunnel_model::record::kind::SOURCE_QUEUE;
 use windtunnel_model::{Lane, NodeId};
 
 use super::flows::Flow;
-use super::sight::{End, mapped};
+use super::sight::{MappedSocket, mapped};
 
 /// Which packets are recorded: as a choice says, in terms of a plan's addresses.
 ///
@@ -68,8 +68,9 @@ impl RecordSettings {
 
     pub(super) fn wants(&self, flow: &Flow) -> bool {
         let (from, to) = flow.ends();
-        let of_nodes =
-            self.ends.is_empty() || self.ends.contains(&from.0) || self.ends.contains(&to.0);
+        let of_nodes = self.ends.is_empty()
+            || self.ends.contains(&from.address)
+            || self.ends.contains(&to.address);
         let fits = |pattern: &Pattern| pattern.fits(flow.protocol(), from, to);
         of_nodes && (self.patterns.is_empty() || self.patterns.iter().any(fits))
     }
@@ -96,7 +97,7 @@ impl RecordSettings {
 }
 
 impl Pattern {
-    fn fits(&self, protocol: u8, from: End, to: End) -> bool {
+    fn fits(&self, protocol: u8, from: MappedSocket, to: MappedSocket) -> bool {
         self.protocol.is_none_or(|it| it.has_number(protocol))
             && match &self.ends[..] {
                 [] => true,
@@ -117,9 +118,9 @@ impl PatternEnd {
         PatternEnd { addresses: end.host.as_deref().map(of_host), port: end.port }
     }
 
-    fn fits(&self, (address, port): End) -> bool {
-        self.addresses.as_ref().is_none_or(|addresses| addresses.contains(&address))
-            && self.port.is_none_or(|wanted| wanted == port)
+    fn fits(&self, end: MappedSocket) -> bool {
+        self.addresses.as_ref().is_none_or(|addresses| addresses.contains(&end.address))
+            && self.port.is_none_or(|wanted| wanted == end.port)
     }
 }
 

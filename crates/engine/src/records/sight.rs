@@ -7,15 +7,27 @@ use windtunnel_wire::flow::Key;
 use windtunnel_wire::packet::{Info, Version};
 use windtunnel_wire::{ecn, ethernet, tcp, udp};
 
-/// One end of a flow: an address (IPv4 as `::ffff:a.b.c.d`) and a port.
-pub(crate) type End = (u128, u16);
+/// One end of a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct MappedSocket {
+    /// IPv4 as `::ffff:a.b.c.d`.
+    pub(crate) address: u128,
+    /// 0 where there is none.
+    pub(crate) port: u16,
+}
+
+impl MappedSocket {
+    pub(crate) fn without_port(self) -> Self {
+        MappedSocket { port: 0, ..self }
+    }
+}
 
 /// What is known of a packet by itself.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sight {
     pub(crate) protocol: u8,
-    pub(crate) from: End,
-    pub(crate) to: End,
+    pub(crate) from: MappedSocket,
+    pub(crate) to: MappedSocket,
     /// Bytes of the IP packet in front of the payload.
     pub(crate) header: u16,
     /// SYN, FIN, RST, ACK and MARKED, as in records.
@@ -51,8 +63,8 @@ impl Sight {
         let marked = if head[15] & 3 == 3 { flag::MARKED } else { 0 };
         let mut sight = Sight {
             protocol,
-            from: (address(26), port(TRANSPORT)),
-            to: (address(30), port(TRANSPORT + 2)),
+            from: MappedSocket { address: address(26), port: port(TRANSPORT) },
+            to: MappedSocket { address: address(30), port: port(TRANSPORT + 2) },
             header: 28,
             flags: marked,
             sequence: 0,
@@ -73,8 +85,8 @@ impl Sight {
         let ip_header = info.transport - ethernet::HEADER_LEN;
         let mut sight = Sight {
             protocol: key.protocol,
-            from: (mapped(key.source), key.source_port),
-            to: (mapped(key.destination), key.destination_port),
+            from: MappedSocket { address: mapped(key.source), port: key.source_port },
+            to: MappedSocket { address: mapped(key.destination), port: key.destination_port },
             header: u16::try_from(ip_header).unwrap_or(u16::MAX),
             flags: if info.ecn == ecn::Codepoint::Ce { flag::MARKED } else { 0 },
             sequence: 0,
@@ -106,8 +118,8 @@ impl Sight {
 
     /// The first fragment has the ports of its datagram.
     fn read_ports(&mut self, payload: &[u8]) {
-        self.from.1 = u16_at(payload, 0).unwrap_or(0);
-        self.to.1 = u16_at(payload, 2).unwrap_or(0);
+        self.from.port = u16_at(payload, 0).unwrap_or(0);
+        self.to.port = u16_at(payload, 2).unwrap_or(0);
     }
 
     #[inline]

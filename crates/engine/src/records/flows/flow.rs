@@ -5,7 +5,7 @@ use windtunnel_model::record::kind::Kind;
 use windtunnel_model::record::{Record, flag, words};
 use windtunnel_wire::{tcp, udp};
 
-use super::super::sight::{End, Sight};
+use super::super::sight::{MappedSocket, Sight};
 use super::super::tag::Tag;
 
 /// A flow.
@@ -45,8 +45,8 @@ pub(in crate::records) enum Definition {
 /// Both directions have the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Key {
-    low: End,
-    high: End,
+    low: MappedSocket,
+    high: MappedSocket,
     pub(super) protocol: u8,
 }
 
@@ -56,7 +56,7 @@ impl Flow {
     }
 
     /// From, to.
-    pub(in crate::records) fn ends(&self) -> (End, End) {
+    pub(in crate::records) fn ends(&self) -> (MappedSocket, MappedSocket) {
         let Key { low, high, .. } = self.key;
         if self.from_low { (low, high) } else { (high, low) }
     }
@@ -67,13 +67,13 @@ impl Flow {
         time: u64,
     ) -> impl Iterator<Item = Record> + use<> {
         let (from, to) = self.ends();
-        let end = |kind: Kind, (address, port): End| Record {
+        let end = |kind: Kind, end: MappedSocket| Record {
             time,
             kind: kind as u8,
             flags: self.key.protocol,
-            extra: port,
+            extra: end.port,
             flow: self.number,
-            args: words(address.to_be_bytes()),
+            args: words(end.address.to_be_bytes()),
         };
         let [forward, reverse] = self.origins.map(|origin| origin.map(|it| it.wrapping_sub(1)));
         let sequence = Record {
@@ -186,7 +186,7 @@ impl Key {
         let (from, to) = match sight.protocol {
             // Of fragments whose first was not seen, and of other protocols, the ports are 0.
             tcp::PROTOCOL | udp::PROTOCOL => (sight.from, sight.to),
-            _ => ((sight.from.0, 0), (sight.to.0, 0)),
+            _ => (sight.from.without_port(), sight.to.without_port()),
         };
         let from_low = from <= to;
         let (low, high) = if from_low { (from, to) } else { (to, from) };
@@ -195,7 +195,7 @@ impl Key {
 
     #[inline]
     pub(super) fn hash(&self) -> u64 {
-        let fold = |(address, port): End| {
+        let fold = |MappedSocket { address, port }: MappedSocket| {
             let [low, high] = halves(address);
             (low ^ high.rotate_left(29)).wrapping_add(u64::from(port) << 40 | u64::from(port))
         };
