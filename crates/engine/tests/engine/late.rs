@@ -9,7 +9,7 @@ use crate::support::{MS, Net, delayed, pair, path, rated};
 
 impl Net {
     /// Hands in, at `at`, a UDP packet from a to b that was sent at `sent`.
-    fn send_late(&mut self, (sent, at): (u64, u64), ip_len: usize, tag: u32) {
+    fn send_late(&mut self, sent: u64, at: u64, ip_len: usize, tag: u32) {
         self.run_until(at);
         let mut frame = self.udp(ip_len, tag);
         let (port, sent) = (PortId(0), Time::from_nanos(sent));
@@ -23,7 +23,7 @@ impl Net {
 #[test]
 fn the_time_from_sending_to_handing_in_is_part_of_the_latency() {
     let mut net = Net::new(pair(1, delayed(Span::from_millis(5))));
-    net.send_late((MS, 4 * MS), 100, 7);
+    net.send_late(MS, 4 * MS, 100, 7);
     net.finish();
     assert_eq!(net.arrivals(), [(6 * MS, 7)]);
 }
@@ -31,7 +31,7 @@ fn the_time_from_sending_to_handing_in_is_part_of_the_latency() {
 #[test]
 fn a_packet_that_comes_after_its_time_leaves_at_once() {
     let mut net = Net::new(pair(1, delayed(Span::from_millis(5))));
-    net.send_late((MS, 9 * MS), 100, 7);
+    net.send_late(MS, 9 * MS, 100, 7);
     assert_eq!(net.engine.poll_timeout(), Some(Time::from_nanos(6 * MS)));
     net.finish();
     assert_eq!((net.arrivals(), net.now.as_nanos()), (vec![(6 * MS, 7)], 9 * MS));
@@ -41,7 +41,7 @@ fn a_packet_that_comes_after_its_time_leaves_at_once() {
 #[should_panic(expected = "cannot have come")]
 fn a_packet_cannot_come_before_it_was_sent() {
     let mut net = Net::new(pair(1, delayed(Span::from_millis(5))));
-    net.send_late((2 * MS, MS), 100, 7);
+    net.send_late(2 * MS, MS, 100, 7);
 }
 
 proptest! {
@@ -63,7 +63,7 @@ proptest! {
             sent += gap;
             handed = handed.max(sent + wait);
             now.send_udp(sent, len, tag);
-            late.send_late((sent, handed), len, tag);
+            late.send_late(sent, handed, len, tag);
         }
         now.finish();
         late.finish();

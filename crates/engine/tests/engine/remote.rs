@@ -28,7 +28,7 @@ fn change(key: FlowKey, terms: Option<FlowTerms>) -> FlowChange {
 }
 
 /// Sends 32 Mbit/s for some milliseconds.
-fn flood(engine: &mut Engine, plan: &Plan, (from, to): (usize, usize), millis: Range<u64>) {
+fn flood(engine: &mut Engine, plan: &Plan, from: usize, to: usize, millis: Range<u64>) {
     let frame = udp(plan, from, to, 7000);
     for millis in millis {
         for part in 0..4 {
@@ -127,7 +127,7 @@ fn flows_of_another_machine_take_their_share_and_give_it_back() {
     let mut engine = engine(&plan, 0, &[0, 2, 3]);
     let pace = |engine: &mut Engine, millis: Range<u64>| {
         let length = millis.end - millis.start;
-        flood(engine, &plan, (0, 2), millis);
+        flood(engine, &plan, 0, 2, millis);
         u64::try_from(outputs(engine).len()).unwrap() * 1000 / length
     };
     pace(&mut engine, 0..200);
@@ -238,7 +238,7 @@ fn flows_of_others_go_where_routes_lead() {
     assert!(links(&mut engine).contains(&direct));
     let pace = |engine: &mut Engine, millis: Range<u64>| {
         let length = millis.end - millis.start;
-        flood(engine, &plan, (0, 2), millis);
+        flood(engine, &plan, 0, 2, millis);
         u64::try_from(outputs(engine).len()).unwrap() * 1000 / length
     };
     pace(&mut engine, 0..200);

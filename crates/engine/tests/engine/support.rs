@@ -203,14 +203,15 @@ impl Net {
 
     /// Sends a frame at `at` ns.
     pub(crate) fn send(&mut self, at: u64, port: u32, vnet: vnet::Header, frame: &[u8]) {
-        self.send_of(at, (port, Sender::Flow), vnet, frame);
+        self.send_of(at, port, Sender::Flow, vnet, frame);
     }
 
     /// The same of a packet of which this is known of its sender.
     pub(crate) fn send_of(
         &mut self,
         at: u64,
-        (port, sender): (u32, Sender),
+        port: u32,
+        sender: Sender,
         vnet: vnet::Header,
         frame: &[u8],
     ) {

@@ -48,7 +48,7 @@ impl Link {
     }
 
     /// Sends a packet of `len` bytes of a flow of a class.
-    fn send(&mut self, at: u64, (class, flow): (u16, u16), len: usize) {
+    fn send(&mut self, at: u64, class: u16, flow: u16, len: usize) {
         let port = 1000 * (class + 1) + flow;
         let number = self.sent.entry(u32::from(port)).or_default();
         let mut payload = vec![0; len - 28];
@@ -123,7 +123,7 @@ fn classes_that_always_send_are_never_a_packet_away_from_their_shares() {
         let mut link = Link::new(shared(classes, 10_000));
         for _ in 0..600 {
             for (class, len) in [(0, 1500usize), (1, 700), (2, 300)] {
-                (0..1 + 1500 / len / 2).for_each(|_| link.send(0, (class, 0), len));
+                (0..1 + 1500 / len / 2).for_each(|_| link.send(0, class, 0, len));
             }
         }
         link.net.finish();
@@ -142,7 +142,7 @@ fn classes_that_always_send_are_never_a_packet_away_from_their_shares() {
 fn flows_without_classes_share_alike_whatever_the_size_of_their_packets() {
     let mut link = Link::new(shared(Vec::new(), 10_000));
     for (flow, len) in [(0, 1500), (1, 500), (2, 100)] {
-        (0..150_000 / len).for_each(|_| link.send(0, (0, flow), len));
+        (0..150_000 / len).for_each(|_| link.send(0, 0, flow, len));
     }
     link.net.finish();
     let out = link.out();
@@ -155,10 +155,10 @@ fn flows_without_classes_share_alike_whatever_the_size_of_their_packets() {
 fn a_class_shares_first_and_then_its_flows() {
     let mut link = Link::new(shared(vec![class(0, 1), class(0, 1)], 100_000));
     for n in 0..1000 {
-        (0..9).for_each(|flow| link.send(0, (0, flow), 500));
-        link.send(0, (1, 0), 500);
+        (0..9).for_each(|flow| link.send(0, 0, flow, 500));
+        link.send(0, 1, 0, 500);
         if n % 2 == 0 {
-            link.send(0, (1, 1), 1000);
+            link.send(0, 1, 1, 1000);
         }
     }
     link.net.finish();
@@ -178,10 +178,10 @@ fn a_class_shares_first_and_then_its_flows() {
 fn what_a_class_leaves_goes_to_others_and_is_not_saved_up() {
     let mut link = Link::new(shared(vec![class(0, 3), class(0, 1)], 100_000));
     // The second class alone has everything.
-    (0..4000).for_each(|_| link.send(0, (1, 0), 500));
+    (0..4000).for_each(|_| link.send(0, 1, 0, 500));
     link.net.run_until(1000 * MS);
     // The first comes back after a second without: it has its share from now on, and no more.
-    (0..4000).for_each(|_| link.send(1000 * MS, (0, 0), 500));
+    (0..4000).for_each(|_| link.send(1000 * MS, 0, 0, 500));
     link.net.finish();
     let out = link.out();
     assert_eq!(bytes_between(&out, 0, 1000 * MS, |out| out.class), [0, 1_000_000 - 500]);
@@ -197,11 +197,11 @@ fn a_packet_of_a_class_within_its_minimum_waits_no_longer_than_its_share_and_a_p
     let mut link = Link::new(shared(vec![class(100, 1), class(0, 100)], 100_000));
     // 100 bytes each ms are reserved, and 200 bytes come each 2 ms; others flood the link.
     for _ in 0..1000 {
-        link.send(0, (1, 0), 1500);
-        link.send(0, (2, 0), 1500);
+        link.send(0, 1, 0, 1500);
+        link.send(0, 2, 0, 1500);
     }
     for n in 0..500 {
-        link.send(n * 2 * MS, (0, 0), 200);
+        link.send(n * 2 * MS, 0, 0, 200);
     }
     link.net.finish();
     let out = link.out();
@@ -218,9 +218,9 @@ fn a_packet_of_a_class_within_its_minimum_waits_no_longer_than_its_share_and_a_p
 fn the_longest_class_pays_when_the_queue_is_full() {
     let mut link = Link::new(shared(vec![class(0, 1), class(0, 1)], 20));
     for n in 0..400 {
-        (0..4).for_each(|_| link.send(n * MS, (1, 0), 1000));
+        (0..4).for_each(|_| link.send(n * MS, 1, 0, 1000));
         if n % 4 == 0 {
-            link.send(n * MS, (0, 0), 500);
+            link.send(n * MS, 0, 0, 500);
         }
     }
     link.net.finish();
@@ -236,8 +236,8 @@ fn a_flow_waits_with_the_rest_until_its_class_is_known_and_keeps_its_order() {
     let mut link = Link::new(shared(vec![class(0, 9), class(0, 1)], 10_000));
     link.answers = false;
     for _ in 0..100 {
-        link.send(0, (0, 0), 1000);
-        link.send(0, (1, 0), 1000);
+        link.send(0, 0, 0, 1000);
+        link.send(0, 1, 0, 1000);
     }
     link.net.run_until(10 * MS);
     let ownership = link.classes().ownership;
@@ -261,9 +261,9 @@ fn a_flow_waits_with_the_rest_until_its_class_is_known_and_keeps_its_order() {
 fn what_has_no_owner_is_counted_and_shares_as_the_rest_does() {
     let mut link = Link::new(shared(vec![class(0, 1)], 10_000));
     link.answers = false;
-    link.send(0, (0, 0), 1000);
+    link.send(0, 0, 0, 1000);
     link.answer(0, |_| None);
-    (0..9).for_each(|_| link.send(0, (0, 0), 1000));
+    (0..9).for_each(|_| link.send(0, 0, 0, 1000));
     link.net.finish();
     let Classes { counters, ownership } = link.classes();
     assert_eq!((counters[0].packets, counters[1].packets), (0, 10));
@@ -281,7 +281,7 @@ impl Link {
         payload[..4].copy_from_slice(&tag.to_be_bytes());
         let from = SocketAddr::new(self.net.address(0), 1000);
         let frame = build::udp(from, self.net.socket(1), &payload);
-        self.net.send_of(at, (0, sender), vnet::Header::default(), &frame);
+        self.net.send_of(at, 0, sender, vnet::Header::default(), &frame);
         self.answer(at, |_| Some(0));
     }
 }
@@ -336,7 +336,7 @@ fn an_answer_about_a_flow_moves_only_what_no_sender_was_said_of() {
         payload[..4].copy_from_slice(&(1000_u32 << 16 | number).to_be_bytes());
         let from = SocketAddr::new(link.net.address(0), 1000);
         let frame = build::udp(from, link.net.socket(1), &payload);
-        link.net.send_of(0, (0, sender), vnet::Header::default(), &frame);
+        link.net.send_of(0, 0, sender, vnet::Header::default(), &frame);
     };
     for number in 0..10 {
         send(&mut link, Sender::Flow, number);
@@ -353,7 +353,7 @@ fn an_answer_about_a_flow_moves_only_what_no_sender_was_said_of() {
 fn shares_follow_the_links_rate_and_minimums_stay() {
     let mut link = Link::new(shared(vec![class(400, 1), class(0, 1)], 100_000));
     for _ in 0..2000 {
-        (0..3).for_each(|class| link.send(0, (class, 0), 500));
+        (0..3).for_each(|class| link.send(0, class, 0, 500));
     }
     // 400 + 200, 200, 200 of 1000 bytes each ms; then 400 + 33, 33, 33 of 500.
     let rate = Rate::from_bits_per_second(RATE / 2).unwrap();

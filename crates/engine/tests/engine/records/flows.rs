@@ -38,7 +38,7 @@ impl Talk {
     }
 
     /// A segment from port `from` with these sequence and acknowledgement numbers.
-    fn say(&mut self, from: usize, flags: u8, (sequence, ack): (u32, u32), payload: usize) {
+    fn say(&mut self, from: usize, flags: u8, sequence: u32, ack: u32, payload: usize) {
         let (source, destination) = (self.net.socket(from), self.net.socket(1 - from));
         let mut frame = build::tcp(source, destination, sequence, flags, &vec![7; payload]);
         frame[42..46].copy_from_slice(&ack.to_be_bytes());
@@ -47,9 +47,9 @@ impl Talk {
     }
 
     fn handshake(&mut self, client: u32, server: u32) {
-        self.say(0, SYN, (client, 0), 0);
-        self.say(1, SYN | ACK, (server, client.wrapping_add(1)), 0);
-        self.say(0, ACK, (client.wrapping_add(1), server.wrapping_add(1)), 0);
+        self.say(0, SYN, client, 0, 0);
+        self.say(1, SYN | ACK, server, client.wrapping_add(1), 0);
+        self.say(0, ACK, client.wrapping_add(1), server.wrapping_add(1), 0);
     }
 
     /// Offered packets so far: (flow, flags, offset, length, acknowledged offset).
@@ -69,8 +69,8 @@ impl Talk {
 fn offsets_count_from_the_byte_after_the_syn_in_each_direction() {
     let mut talk = Talk::recorded();
     talk.handshake(1000, 77_000);
-    talk.say(0, ACK, (1001, 77_001), 100);
-    talk.say(1, ACK, (77_001, 1101), 50);
+    talk.say(0, ACK, 1001, 77_001, 100);
+    talk.say(1, ACK, 77_001, 1101, 50);
     let (reverse, ack) = (flag::REVERSE, flag::ACK);
     assert_eq!(
         talk.offered(),
@@ -94,9 +94,9 @@ fn offsets_count_from_the_byte_after_the_syn_in_each_direction() {
 fn what_is_sent_again_has_the_offset_that_it_had() {
     let mut talk = Talk::recorded();
     talk.handshake(1000, 77_000);
-    talk.say(0, ACK, (1001, 77_001), 100);
-    talk.say(0, ACK, (1101, 77_001), 100);
-    talk.say(0, ACK, (1001, 77_001), 200);
+    talk.say(0, ACK, 1001, 77_001, 100);
+    talk.say(0, ACK, 1101, 77_001, 100);
+    talk.say(0, ACK, 1001, 77_001, 200);
     let offered = talk.offered();
     let ranges: Vec<_> = offered[3..].iter().map(|it| (it.2, it.3)).collect();
     assert_eq!(ranges, [(0, 100), (100, 100), (0, 200)]);
@@ -106,9 +106,9 @@ fn what_is_sent_again_has_the_offset_that_it_had() {
 fn offsets_go_on_where_sequence_numbers_wrap() {
     let mut talk = Talk::recorded();
     talk.handshake(u32::MAX - 50, u32::MAX);
-    talk.say(0, ACK, (u32::MAX - 49, 0), 100);
-    talk.say(0, ACK, (50, 0), 100);
-    talk.say(1, ACK, (0, 150), 10);
+    talk.say(0, ACK, u32::MAX - 49, 0, 100);
+    talk.say(0, ACK, 50, 0, 100);
+    talk.say(1, ACK, 0, 150, 10);
     let offered = talk.offered();
     let seen: Vec<_> = offered[3..].iter().map(|it| (it.2, it.3, it.4)).collect();
     assert_eq!(seen, [(0, 100, 0), (100, 100, 0), (0, 10, 200)]);
@@ -119,13 +119,13 @@ fn offsets_go_on_where_sequence_numbers_wrap() {
 #[test]
 fn a_syn_sent_again_is_of_the_same_flow_and_one_with_another_number_of_a_new_flow() {
     let mut talk = Talk::recorded();
-    talk.say(0, SYN, (1000, 0), 0);
-    talk.say(0, SYN, (1000, 0), 0);
+    talk.say(0, SYN, 1000, 0, 0);
+    talk.say(0, SYN, 1000, 0, 0);
     assert_eq!(talk.last().0, 0);
-    talk.say(0, SYN, (900_000, 0), 0);
+    talk.say(0, SYN, 900_000, 0, 0);
     assert_eq!(talk.last(), (1, flag::SYN, 0, 0, 0));
-    talk.say(1, SYN | ACK, (5, 900_001), 0);
-    talk.say(0, ACK, (900_001, 6), 10);
+    talk.say(1, SYN | ACK, 5, 900_001, 0);
+    talk.say(0, ACK, 900_001, 6, 10);
     assert_eq!(talk.last(), (1, flag::ACK, 0, 10, 0));
     let numbers = of(&talk.net.records, Kind::FlowFrom).into_iter().map(|it| it.flow);
     assert_eq!(numbers.collect::<Vec<_>>(), [0, 1]);
@@ -135,33 +135,33 @@ fn a_syn_sent_again_is_of_the_same_flow_and_one_with_another_number_of_a_new_flo
 fn the_ports_of_a_connection_that_has_ended_may_be_used_from_the_other_side() {
     let mut talk = Talk::recorded();
     talk.handshake(1000, 77_000);
-    talk.say(0, FIN | ACK, (1001, 77_001), 0);
-    talk.say(1, FIN | ACK, (77_001, 1002), 0);
-    talk.say(1, SYN, (500, 0), 0);
+    talk.say(0, FIN | ACK, 1001, 77_001, 0);
+    talk.say(1, FIN | ACK, 77_001, 1002, 0);
+    talk.say(1, SYN, 500, 0, 0);
     assert_eq!(talk.last(), (1, flag::SYN, 0, 0, 0), "forward is who sent the SYN");
 }
 
 #[test]
 fn both_sides_may_open_at_once() {
     let mut talk = Talk::recorded();
-    talk.say(0, SYN, (1000, 0), 0);
-    talk.say(1, SYN, (2000, 0), 0);
+    talk.say(0, SYN, 1000, 0, 0);
+    talk.say(1, SYN, 2000, 0, 0);
     assert_eq!(talk.last(), (0, flag::SYN | flag::REVERSE, 0, 0, 0));
-    talk.say(0, SYN | ACK, (1000, 2001), 0);
-    talk.say(1, ACK, (2001, 1001), 30);
+    talk.say(0, SYN | ACK, 1000, 2001, 0);
+    talk.say(1, ACK, 2001, 1001, 30);
     assert_eq!(talk.last(), (0, flag::ACK | flag::REVERSE, 0, 30, 0));
 }
 
 #[test]
 fn a_machine_that_sees_one_direction_learns_the_other_from_the_handshake() {
     let mut talk = Talk::recorded();
-    talk.say(0, SYN, (1000, 0), 0);
-    talk.say(0, ACK, (1001, 77_001), 0);
-    talk.say(0, ACK, (1001, 77_051), 100);
+    talk.say(0, SYN, 1000, 0, 0);
+    talk.say(0, ACK, 1001, 77_001, 0);
+    talk.say(0, ACK, 1001, 77_051, 100);
     assert_eq!(talk.last(), (0, flag::ACK, 0, 100, 50));
     let mut other = Talk::recorded();
-    other.say(1, SYN | ACK, (77_000, 1001), 0);
-    other.say(1, ACK, (77_001, 1101), 50);
+    other.say(1, SYN | ACK, 77_000, 1001, 0);
+    other.say(1, ACK, 77_001, 1101, 50);
     assert_eq!(other.last(), (0, flag::ACK | flag::REVERSE, 0, 50, 100));
     let from = of(&other.net.records, Kind::FlowFrom)[0];
     assert_eq!(from.arg_bytes()[12..], [10, 0, 0, 1], "from is who sent the SYN");
@@ -173,10 +173,10 @@ fn recording_that_starts_in_the_middle_has_offsets_if_it_stood_by() {
         let mut talk = Talk::new();
         talk.net.engine.stand_by(standby);
         talk.handshake(1000, 77_000);
-        talk.say(0, ACK, (1001, 77_001), 100);
+        talk.say(0, ACK, 1001, 77_001, 100);
         assert!(talk.net.records.is_empty());
         talk.record();
-        talk.say(0, ACK, (1101, 77_001), 100);
+        talk.say(0, ACK, 1101, 77_001, 100);
         let raw = (0, flag::ACK | flag::OFFSET_UNKNOWN, 1101, 100, 77_001);
         assert_eq!(talk.last(), if standby { (0, flag::ACK, 100, 100, 0) } else { raw });
     }

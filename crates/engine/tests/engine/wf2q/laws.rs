@@ -57,7 +57,7 @@ impl Case {
     fn play(&self) -> Vec<Out> {
         let mut link = Link::new(shared(self.setting().classes, 100_000));
         for (at, class, len) in self.arrivals() {
-            link.send(at * US, (u16::try_from(class).unwrap(), 0), len);
+            link.send(at * US, u16::try_from(class).unwrap(), 0, len);
         }
         link.net.finish();
         link.net.check_conservation();
