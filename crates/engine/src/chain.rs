@@ -37,7 +37,7 @@ use crate::element::trace::TraceSet;
 use crate::housekeeping;
 use crate::packet::{Packet, Sender, Shape};
 use crate::paths::virtual_clock::VirtualClocks;
-use crate::records::{self, Recorder};
+use crate::records::{self, Recorder, TaggedShape};
 use crate::time_queue::TimeQueue;
 use crate::timer::{Activity, Alarms, Due, Timers};
 
@@ -242,8 +242,9 @@ impl Chain {
     pub(crate) fn pass(&mut self, now: Time, shape: &Shape, frame: &[u8], recorder: &mut Recorder) {
         let tag = recorder.entering();
         if recorder.wants(&tag) {
-            recorder.write(Kind::Offered, now, self.label, (&tag, shape), tag.ack);
-            recorder.write(Kind::Delivered, now, self.label, (&tag, shape), 0);
+            let what = TaggedShape { tag: &tag, shape };
+            recorder.write(Kind::Offered, now, self.label, what, tag.ack);
+            recorder.write(Kind::Delivered, now, self.label, what, 0);
         }
         self.count_offer(shape, frame);
         self.counters.delay_count += u64::from(shape.count);
@@ -326,13 +327,14 @@ impl Chain {
     /// Counts segments of a packet, the first of them here at `time`, as dropped.
     fn drop(
         &mut self,
-        (reason, time): (DropReason, Time),
+        reason: DropReason,
+        time: Time,
         packet: &Packet,
         range: Range<u32>,
         work: &mut Work,
     ) {
         self.counters.dropped[reason] += u64::from(range.end - range.start);
-        work.recorder.note_drop((reason, time), self.label, packet, range);
+        work.recorder.note_drop(reason, time, self.label, packet, range);
     }
 
     /// Whether every segment of this shape fits its MTU.

@@ -11,7 +11,7 @@ use windtunnel_wire::segment::{self, Train};
 use windtunnel_wire::{ecn, vnet};
 
 use crate::buffer::{PacketBuf, Pool};
-use crate::records::Tag;
+use crate::records::{Tag, TaggedShape};
 use crate::tunnel::Tunnel;
 pub(crate) use shape::Shape;
 
@@ -144,6 +144,14 @@ pub(crate) struct Body {
     /// The replica that it is for, as is known before a redirector sees it: chosen at its source
     /// with the model of paths; of an error, the sender of what it quotes.
     pub(crate) aim: Option<PortId>,
+}
+
+impl Body {
+    /// What records say of it.
+    #[inline]
+    pub(crate) fn tagged(&self) -> TaggedShape<'_> {
+        TaggedShape { tag: &self.tag, shape: &self.shape }
+    }
 }
 
 impl Deref for Packet {

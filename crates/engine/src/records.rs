@@ -28,7 +28,7 @@ use sight::Sight;
 
 pub use settings::RecordSettings;
 pub(crate) use sight::mapped;
-pub(crate) use tag::Tag;
+pub(crate) use tag::{Tag, TaggedShape};
 
 /// The reasons of [`Kind::Dropped`], by number: those of lanes in the order of
 /// [`DropReason::ALL`], then those of routers.
@@ -267,15 +267,15 @@ impl Recorder {
     #[inline]
     pub(crate) fn note(&mut self, kind: Kind, time: Time, lane: u32, packet: &Body, last: u32) {
         if packet.tag.epoch == self.epoch {
-            let shape = packet.shape;
-            self.write(kind, time, lane, (&packet.tag, &shape), last);
+            self.write(kind, time, lane, packet.tagged(), last);
         }
     }
 
     /// Some segments of a packet were dropped at `time`.
     pub(crate) fn note_drop(
         &mut self,
-        (reason, time): (DropReason, Time),
+        reason: DropReason,
+        time: Time,
         lane: u32,
         packet: &Body,
         range: Range<u32>,
@@ -285,7 +285,8 @@ impl Recorder {
         }
         let tag = packet.tag.skip(&packet.shape, range.start);
         let shape = packet.shape.part(&range);
-        self.write(Kind::Dropped, time, lane, (&tag, &shape), reason as u32);
+        let dropped = TaggedShape { tag: &tag, shape: &shape };
+        self.write(Kind::Dropped, time, lane, dropped, reason as u32);
     }
 
     /// A router dropped a packet that came by its lane.
@@ -295,16 +296,17 @@ impl Recorder {
         self.note(Kind::Dropped, time, number(lane), packet, reason as u32);
     }
 
-    /// Something happened to what has this tag and shape.
+    /// Something happened to what is tagged so.
     #[inline]
     pub(crate) fn write(
         &mut self,
         kind: Kind,
         time: Time,
         lane: u32,
-        (tag, shape): (&Tag, &Shape),
+        what: TaggedShape<'_>,
         last: u32,
     ) {
+        let TaggedShape { tag, shape } = what;
         if tag.epoch != self.epoch || !self.settings.wants_lane(lane) {
             return;
         }

@@ -8,7 +8,7 @@ use super::{Chain, TooBig, Work};
 use crate::counters::DropReason;
 use crate::element::mtu::Fit;
 use crate::packet::{Fate, Packet, Shape};
-use crate::records::{Recorder, Tag};
+use crate::records::{Recorder, TaggedShape};
 use crate::timer::Activity;
 
 impl Chain {
@@ -31,7 +31,7 @@ impl Chain {
         }
         if let Some(reason) = self.cut.refuses() {
             let time = packet.times.first;
-            self.drop((reason, time), &packet, 0..packet.shape.count, work);
+            self.drop(reason, time, &packet, 0..packet.shape.count, work);
             packet.discard(&mut work.pool);
             return None;
         }
@@ -49,25 +49,26 @@ impl Chain {
     pub(crate) fn offer_without_memory(
         &mut self,
         now: Time,
-        (tag, shape): (&Tag, &Shape),
+        offered: TaggedShape<'_>,
         frame: &[u8],
         recorder: &mut Recorder,
     ) {
-        self.offer_in_vain((DropReason::Memory, now), (tag, shape), frame, recorder);
+        self.offer_in_vain(DropReason::Memory, now, offered, frame, recorder);
     }
 
     /// Counts an offer that something before the lane has refused.
     pub(crate) fn offer_in_vain(
         &mut self,
-        (reason, now): (DropReason, Time),
-        (tag, shape): (&Tag, &Shape),
+        reason: DropReason,
+        now: Time,
+        offered: TaggedShape<'_>,
         frame: &[u8],
         recorder: &mut Recorder,
     ) {
-        self.count_offer(shape, frame);
-        self.counters.dropped[reason] += u64::from(shape.count);
-        recorder.write(Kind::Offered, now, self.label, (tag, shape), tag.ack);
-        recorder.write(Kind::Dropped, now, self.label, (tag, shape), reason as u32);
+        self.count_offer(offered.shape, frame);
+        self.counters.dropped[reason] += u64::from(offered.shape.count);
+        recorder.write(Kind::Offered, now, self.label, offered, offered.tag.ack);
+        recorder.write(Kind::Dropped, now, self.label, offered, reason as u32);
     }
 
     /// Whether an element of this half may touch a packet.
@@ -102,8 +103,8 @@ impl Chain {
                 let (tag, shape) = original;
                 self.counters.dropped[DropReason::Memory] += 1;
                 let reason = DropReason::Memory as u32;
-                let copied = tag.copied();
-                work.recorder.write(Kind::Dropped, now, self.label, (&copied, &shape), reason);
+                let copied = TaggedShape { tag: &tag.copied(), shape: &shape };
+                work.recorder.write(Kind::Dropped, now, self.label, copied, reason);
             }
         }
     }
@@ -169,7 +170,7 @@ impl Chain {
     ) -> Option<Packet> {
         if fate.lost {
             let time = packet.times.first;
-            self.drop((DropReason::Loss, time), &packet, 0..1, work);
+            self.drop(DropReason::Loss, time, &packet, 0..1, work);
             return packet.skip(1, &mut work.pool);
         }
         let (front, rest) = self.split(packet, 1, work);
@@ -205,7 +206,8 @@ impl Chain {
                 let reason = DropReason::Memory;
                 self.counters.dropped[reason] += u64::from(count);
                 let front = shape.part(&(0..count));
-                work.recorder.write(Kind::Dropped, time, self.label, (&tag, &front), reason as u32);
+                let gone = TaggedShape { tag: &tag, shape: &front };
+                work.recorder.write(Kind::Dropped, time, self.label, gone, reason as u32);
                 (None, rest)
             }
         }
@@ -213,7 +215,8 @@ impl Chain {
 
     fn damage(&mut self, packet: &mut Packet, work: &mut Work) {
         let (number, copy) = (packet.number, packet.copy);
-        let done = self.corrupt.damage(packet.settled(&mut work.pool), number, copy);
+        let (frame, vnet) = packet.settled(&mut work.pool);
+        let done = self.corrupt.damage(frame, vnet, number, copy);
         self.counters.corrupted += u64::from(done);
         if done {
             let time = packet.times.first;
@@ -223,7 +226,7 @@ impl Chain {
 
     fn refuse(&mut self, now: Time, packet: Packet, segments: u32, work: &mut Work) -> TooBig {
         let (reason, time) = (DropReason::Mtu, packet.times.first);
-        self.drop((reason, time), &packet, 0..segments, work);
+        self.drop(reason, time, &packet, 0..segments, work);
         let mtu = self.mtu.0;
         if segments == packet.shape.count {
             return TooBig { packet, mtu };
@@ -236,7 +239,7 @@ impl Chain {
             Some(last) => self.admit(now, last, work),
             None => {
                 let time = packet.times.last;
-                self.drop((DropReason::Memory, time), &packet, segments..count, work);
+                self.drop(DropReason::Memory, time, &packet, segments..count, work);
             }
         }
         TooBig { packet, mtu }
@@ -261,7 +264,7 @@ impl Chain {
         let complete = checksum::complete(frame, header);
         let Some(count) = fragment::count(frame, mtu).filter(|_| complete) else {
             let time = packet.times.first;
-            self.drop((DropReason::Mtu, time), &packet, 0..1, work);
+            self.drop(DropReason::Mtu, time, &packet, 0..1, work);
             return packet.discard(&mut work.pool);
         };
         if count == 1 {
@@ -285,7 +288,7 @@ impl Chain {
                     before += fragment.tag.payload(&fragment.shape);
                     self.admit(now, fragment, work);
                 }
-                None => self.drop((DropReason::Memory, time), &packet, 0..1, work),
+                None => self.drop(DropReason::Memory, time, &packet, 0..1, work),
             }
         }
         packet.discard(&mut work.pool);

@@ -34,7 +34,7 @@ impl Chain {
             match self.queue.admit(now, &packet, &self.server) {
                 Admission::Pass => {}
                 Admission::Drop => {
-                    self.drop((DropReason::Aqm, now), &packet, 0..1, work);
+                    self.drop(DropReason::Aqm, now, &packet, 0..1, work);
                     return packet.discard(&mut work.pool);
                 }
                 Admission::Mark => {
@@ -225,7 +225,7 @@ impl Chain {
             Overflow::Oldest | Overflow::Fattest => self.queue.push(packet),
             Overflow::Newcomer => {
                 let range = room..packet.shape.count;
-                self.drop((DropReason::QueueFull, now), &packet, range, work);
+                self.drop(DropReason::QueueFull, now, &packet, range, work);
                 if room == 0 {
                     return packet.discard(&mut work.pool);
                 }

@@ -45,7 +45,8 @@ impl Corrupt {
     /// Damages the frame of packet `number`; whether there was something to damage.
     pub(crate) fn damage(
         &self,
-        (frame, vnet): (&mut [u8], &mut vnet::Header),
+        frame: &mut [u8],
+        vnet: &mut vnet::Header,
         number: u64,
         copy: bool,
     ) -> bool {

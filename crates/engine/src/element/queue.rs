@@ -40,7 +40,7 @@ use crate::counters::{Classes, DropReason, LaneCounters};
 use crate::element::rate::Server;
 use crate::element::{Draws, RngKey};
 use crate::packet::{Packet, Shape};
-use crate::records::Recorder;
+use crate::records::{Recorder, TaggedShape};
 
 pub(crate) use discipline::{Admission, Overflow};
 use discipline::{Discipline, Head, Keeper, Newcomer, Verdict};
@@ -58,7 +58,7 @@ pub(crate) struct Sink<'a> {
 impl Sink<'_> {
     /// Drops the first segments of a packet; the rest.
     fn drop_front(&mut self, reason: DropReason, packet: Packet, count: u32) -> Option<Packet> {
-        self.recorder.note_drop((reason, self.now), self.lane, &packet, 0..count);
+        self.recorder.note_drop(reason, self.now, self.lane, &packet, 0..count);
         packet.skip(count, self.pool)
     }
 }
@@ -366,7 +366,8 @@ impl Queue {
                 counters.dropped[reason] += u64::from(count);
                 let gone = shape.part(&(0..count));
                 let (lane, now) = (sink.lane, sink.now);
-                sink.recorder.write(Kind::Dropped, now, lane, (&tag, &gone), reason as u32);
+                let gone = TaggedShape { tag: &tag, shape: &gone };
+                sink.recorder.write(Kind::Dropped, now, lane, gone, reason as u32);
                 rest.into_iter().for_each(|rest| self.unpop(rest));
                 None
             }

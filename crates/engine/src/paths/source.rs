@@ -19,7 +19,7 @@ use crate::element::RngKey;
 use crate::engine::Core;
 use crate::engine::Express;
 use crate::packet::{Packet, Shape};
-use crate::records::{self, SOURCE_QUEUE};
+use crate::records::{self, SOURCE_QUEUE, TaggedShape};
 
 /// Packets in the queue that show that a flow wants more than was thought.
 const BACKLOG_MIN: u64 = 4;
@@ -50,7 +50,8 @@ impl PathModel {
             let recorder = &mut core.work.recorder;
             let tag = recorder.entering();
             let chain = &mut core.chains[first.index()];
-            chain.offer_without_memory(now, (&tag, &shape), frame, recorder);
+            let offered = TaggedShape { tag: &tag, shape: &shape };
+            chain.offer_without_memory(now, offered, frame, recorder);
             return None;
         };
         let mut packet = Packet::new(buf, vnet, shape, core.work.sent, &mut core.work.pool);

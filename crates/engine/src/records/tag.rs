@@ -23,6 +23,13 @@ pub(crate) struct Tag {
     pub(crate) is_stream: bool,
 }
 
+/// All that a record says of a packet, or of a part of a train.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TaggedShape<'a> {
+    pub(crate) tag: &'a Tag,
+    pub(crate) shape: &'a Shape,
+}
+
 impl Tag {
     /// Of a packet that is not recorded.
     pub(crate) const NONE: Tag =

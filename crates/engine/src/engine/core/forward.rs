@@ -7,7 +7,7 @@ use super::Core;
 use crate::engine::{Departure, Express};
 use crate::network::{Addressing, End};
 use crate::packet::{Packet, Shape};
-use crate::records::{RouterReason, Tag};
+use crate::records::{RouterReason, Tag, TaggedShape};
 use crate::router::{Refusal, Verdict};
 use crate::tunnel::Tunnel;
 
@@ -187,7 +187,8 @@ impl Core {
                 let recorder = &mut self.work.recorder;
                 let tag = recorder.entering();
                 let chain = &mut self.chains[lane.index()];
-                chain.offer_without_memory(now, (&tag, &shape), frame, recorder);
+                let offered = TaggedShape { tag: &tag, shape: &shape };
+                chain.offer_without_memory(now, offered, frame, recorder);
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::counters::DropReason;
 use crate::lan::Outlet;
 use crate::network::{End, Station};
 use crate::packet::{Packet, Shape};
-use crate::records::RouterReason;
+use crate::records::{RouterReason, TaggedShape};
 use crate::timer::Activity;
 use crate::tunnel::Tunnel;
 
@@ -172,9 +172,9 @@ impl Core {
     fn leave(&mut self, now: Time, lan: LanId, came: Lane, lane: Lane, packet: Packet) {
         if self.segments[lan.index()].parts(came, lane) {
             let chain = &mut self.chains[lane.index()];
-            let (tag, shape) = (&packet.tag, &packet.shape);
-            let why = (DropReason::Partition, packet.times.first);
-            chain.offer_in_vain(why, (tag, shape), packet.frame(), &mut self.work.recorder);
+            let (reason, time) = (DropReason::Partition, packet.times.first);
+            let recorder = &mut self.work.recorder;
+            chain.offer_in_vain(reason, time, packet.tagged(), packet.frame(), recorder);
             return packet.discard(&mut self.work.pool);
         }
         self.offer(now, lane, packet);
@@ -191,13 +191,8 @@ impl Core {
             return self.leave(now, lan, came, lane, copy);
         }
         let (chain, work) = (&mut self.chains[lane.index()], &mut self.work);
-        let (tag, shape) = (&packet.tag, &packet.shape);
-        chain.offer_without_memory(
-            packet.times.first,
-            (tag, shape),
-            packet.frame(),
-            &mut work.recorder,
-        );
+        let (time, recorder) = (packet.times.first, &mut work.recorder);
+        chain.offer_without_memory(time, packet.tagged(), packet.frame(), recorder);
     }
 
     fn take_arp(&mut self, now: Time, lane: Lane, station: Station, message: &Message) {
@@ -281,7 +276,8 @@ impl Core {
             let recorder = &mut self.work.recorder;
             let tag = recorder.tag_without_flow();
             let chain = &mut self.chains[lane.index()];
-            return chain.offer_without_memory(now, (&tag, &Shape::single(0)), &[], recorder);
+            let unwritten = TaggedShape { tag: &tag, shape: &Shape::single(0) };
+            return chain.offer_without_memory(now, unwritten, &[], recorder);
         };
         let Some(len) = write(&mut buf) else { return self.work.pool.give(buf) };
         buf.truncate(len);

@@ -6,6 +6,7 @@ use windtunnel_wire::{checksum, ipip, vnet};
 
 use super::Core;
 use crate::packet::{Packet, Shape};
+use crate::records::TaggedShape;
 use crate::tunnel::{Mouth, Tunnel};
 
 impl Core {
@@ -14,12 +15,13 @@ impl Core {
     pub(super) fn offer_wrapped(&mut self, now: Time, lane: Lane, packet: Packet) {
         for_each_segment(self, packet, |core, packet| {
             let (tag, shape) = (packet.tag, packet.shape);
+            let offered = TaggedShape { tag: &tag, shape: &shape };
             match core.wrap(packet) {
                 Ok(packet) => core.offer(now, lane, packet),
                 Err(packet) => {
                     let (chain, recorder) =
                         (&mut core.chains[lane.index()], &mut core.work.recorder);
-                    chain.offer_without_memory(now, (&tag, &shape), packet.frame(), recorder);
+                    chain.offer_without_memory(now, offered, packet.frame(), recorder);
                     packet.discard(&mut core.work.pool);
                 }
             }

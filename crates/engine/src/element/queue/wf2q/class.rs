@@ -159,8 +159,8 @@ impl Class {
         let mut packet = flow.waiting.pop_back()?;
         let before = packet.shape.charge(overhead);
         let count = packet.shape.count;
-        let at = (DropReason::QueueFull, sink.now);
-        sink.recorder.note_drop(at, sink.lane, &packet, count - 1..count);
+        let (reason, now) = (DropReason::QueueFull, sink.now);
+        sink.recorder.note_drop(reason, now, sink.lane, &packet, count - 1..count);
         let mut left = 0;
         if count == 1 {
             packet.discard(sink.pool);
