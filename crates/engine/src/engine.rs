@@ -23,7 +23,7 @@ use crate::buffer::{FRAME_LEN_MAX, PacketBuf};
 use crate::event::Event;
 use crate::housekeeping;
 use crate::network::End;
-use crate::packet::{Origin, Sender, Shape};
+use crate::packet::{MeasuredFrame, Origin, Sender};
 use crate::part::Part;
 
 /// An emulated network: every link, queue and router of a plan, packet by packet.
@@ -228,10 +228,10 @@ impl Engine {
             self.finish();
             return None;
         }
-        let shape = Shape::of(frame, &vnet);
+        let mut frame = MeasuredFrame::new(frame, vnet);
         let mut back = None;
         if core.services.ends_at(port) {
-            match core.take_reply(port, (frame, &vnet, shape.count)) {
+            match core.take_reply(port, &mut frame) {
                 Ok(tunnel) => back = tunnel,
                 Err(_) => {
                     self.finish();
@@ -239,9 +239,9 @@ impl Engine {
                 }
             }
         }
-        core.work.recorder.meet(now, frame, &shape);
+        core.work.recorder.meet(now, frame.bytes, &frame.shape);
         (core.work.sender, core.work.sent) = (sender, sent);
-        let express = self.model.enter(core, port, (vnet, shape), back, frame);
+        let express = self.model.enter(core, port, frame, back);
         self.core.work.sender = Sender::Flow;
         self.settle(now);
         self.finish();

@@ -12,14 +12,14 @@
 //! has numbers of its own, and so random draws of their own; bursts of loss go on only with
 //! programs' packets.
 
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::{ethernet, icmp};
 
 /// Whether a frame that a node sent stays out of its lane, which ends at a router or at a node.
 pub(crate) fn stays_out(frame: &[u8], towards_router: bool) -> bool {
     let to_a_group = ethernet::View::parse(frame).is_ok_and(|view| view.is_multicast());
     to_a_group
-        && Info::parse(frame).is_ok_and(|info| towards_router || is_housekeeping(&info, frame))
+        && ParsedPacket::parse(frame).is_ok_and(|packet| towards_router || is_housekeeping(&packet))
 }
 
 /// Whether a kernel sends such a frame without being asked by a program: ARP (RFC 826), and what
@@ -28,18 +28,19 @@ pub(crate) fn is_kernels_own(frame: &[u8]) -> bool {
     ethernet::View::parse(frame).is_ok_and(|view| match view.ethertype() {
         ethernet::ARP => true,
         ethernet::IPV4 | ethernet::IPV6 => {
-            Info::parse(frame).is_ok_and(|info| is_housekeeping(&info, frame))
+            ParsedPacket::parse(frame).is_ok_and(|packet| is_housekeeping(&packet))
         }
         _ => false,
     })
 }
 
-fn is_housekeeping(info: &Info, frame: &[u8]) -> bool {
+fn is_housekeeping(packet: &ParsedPacket<'_>) -> bool {
     const IGMP: u8 = 2;
-    match info.protocol {
+    match packet.info.protocol {
         IGMP => true,
-        icmp::PROTOCOL_V6 => icmp::View::parse(info.payload(frame))
-            .is_ok_and(|message| is_link_message(message.kind())),
+        icmp::PROTOCOL_V6 => {
+            icmp::View::parse(packet.payload()).is_ok_and(|message| is_link_message(message.kind()))
+        }
         _ => false,
     }
 }

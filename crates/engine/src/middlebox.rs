@@ -18,7 +18,7 @@ use windtunnel_model::plan::{FirewallPolicy, IpTransport, Middlebox as Planned, 
 use windtunnel_model::random::Stream;
 use windtunnel_model::{Lane, RouterId, Time};
 use windtunnel_nat::{Endpoint, Firewall, Flow, Nat, Packet, Refusal};
-use windtunnel_wire::packet::{Info, Version};
+use windtunnel_wire::packet::{Info, ParsedPacket, Version};
 
 use crate::reassembly::Reassembly;
 use crate::records::RouterReason;
@@ -248,14 +248,16 @@ impl Middlebox {
     pub(crate) fn leave(
         &mut self,
         now: Time,
-        (came, goes): (Side, Interface),
-        (info, frame): (&Info, &[u8]),
+        came: Side,
+        goes: Interface,
+        packet: &ParsedPacket<'_>,
         reading: &Reading,
         changes: &mut Changes,
     ) -> Result<(), Denial> {
         let Interface { side: goes, v4: external } = goes;
+        let info = &packet.info;
         if self.firewall.is_some() {
-            self.filter(now, [came, goes], changes, (info, frame), reading)?;
+            self.filter(now, [came, goes], changes, packet, reading)?;
         }
         // Of what goes back inside it is translated already.
         let is_known = changes.ends.source.is_some();
@@ -293,20 +295,21 @@ impl Middlebox {
         now: Time,
         sides: [Side; 2],
         changes: &Changes,
-        (info, frame): (&Info, &[u8]),
+        packet: &ParsedPacket<'_>,
         reading: &Reading,
     ) -> Result<(), Denial> {
         let Some(firewall) = &mut self.firewall else { return Ok(()) };
-        if info.is_fragment && info.version == Version::V6 && self.passed.knows(now, info, frame) {
+        let info = &packet.info;
+        if info.is_fragment && info.version == Version::V6 && self.passed.knows(now, packet) {
             return Ok(());
         }
-        let ends = reading::ends(changes, info, frame, reading);
-        let about = reading::about(changes, info, frame, reading);
+        let ends = reading::ends(changes, packet, reading);
+        let about = reading::about(changes, packet, reading);
         let flags = if let Reading::Segment { flags, .. } = reading { *flags } else { 0 };
-        let packet = Packet { sides, ends, flags, about };
-        match firewall.judge(now, &packet).map_err(Denial::of)? {
+        let judged = Packet { sides, ends, flags, about };
+        match firewall.judge(now, &judged).map_err(Denial::of)? {
             FirewallPolicy::Allow => {
-                self.passed.note(now, info, frame);
+                self.passed.note(now, packet);
                 Ok(())
             }
             FirewallPolicy::Deny => Err(Denial::silent(RouterReason::Filtered)),

@@ -1,5 +1,6 @@
 //! A packet on its way: bytes, how many segments it stands for, and when each of them passes.
 
+mod measured_frame;
 mod shape;
 
 use alloc::boxed::Box;
@@ -13,6 +14,7 @@ use windtunnel_wire::{ecn, vnet};
 use crate::buffer::{PacketBuf, Pool};
 use crate::records::{Tag, TaggedShape};
 use crate::tunnel::Tunnel;
+pub(crate) use measured_frame::MeasuredFrame;
 pub(crate) use shape::Shape;
 
 /// When the segments of a train pass a point: evenly from the first to the last but one, then the

@@ -8,7 +8,7 @@ use core::net::IpAddr;
 
 use windtunnel_model::{Lane, RouterId};
 use windtunnel_routing::Target;
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::{Info, ParsedPacket};
 use windtunnel_wire::{flow, icmp, tcp, udp};
 
 use crate::network::Network;
@@ -55,20 +55,20 @@ impl Refusal {
     }
 }
 
-/// Decides what `router` does with `frame`, which is in no tunnel.
+/// Decides what `router` does with a packet that is in no tunnel.
 pub(crate) fn decide(
     network: &mut Network,
     services: &Filter,
     router: RouterId,
-    (info, frame): (&Info, &[u8]),
+    packet: &ParsedPacket<'_>,
 ) -> Verdict {
-    if !travels(info) {
+    if !travels(&packet.info) {
         return Verdict::Ignore;
     }
-    if services.may_hold(info.destination) {
+    if services.may_hold(packet.info.destination) {
         return Verdict::Service;
     }
-    decide_route(network, router, info, frame)
+    decide_route(network, router, packet)
 }
 
 /// Whether a packet is for others to see.
@@ -80,10 +80,9 @@ pub(crate) fn travels(info: &Info) -> bool {
 pub(crate) fn decide_route(
     network: &mut Network,
     router: RouterId,
-    info: &Info,
-    frame: &[u8],
+    packet: &ParsedPacket<'_>,
 ) -> Verdict {
-    decide_route_to(network, router, info.destination, (info, frame))
+    decide_route_to(network, router, packet.info.destination, packet)
 }
 
 /// The same for a packet that goes to another destination than is written in it.
@@ -92,23 +91,20 @@ pub(crate) fn decide_route_to(
     network: &mut Network,
     router: RouterId,
     destination: IpAddr,
-    (info, frame): (&Info, &[u8]),
+    packet: &ParsedPacket<'_>,
 ) -> Verdict {
+    let info = &packet.info;
     let target = match network.locate(destination) {
         None => return Verdict::Refuse(Refusal::NoHost),
         Some((Target::Lan(_), _)) if network.is_broadcast(destination) => return Verdict::Ignore,
-        Some((Target::Router(own), _)) if own == router => return for_itself(info, frame),
+        Some((Target::Router(own), _)) if own == router => return for_itself(packet),
         // Inside of a NAT, where no route leads.
         Some((_, realm)) if !network.is_visible(router, realm) => {
             return Verdict::Refuse(Refusal::NoRoute);
         }
         Some((target, _)) => target,
     };
-    let flow = || {
-        let mut routed = *info;
-        routed.destination = destination;
-        flow::Key::new(&routed, frame).hash64()
-    };
+    let flow = || flow::Key::of(packet).hash64();
     forward(info, network.next_hop(router, Some(info.source), target, flow))
 }
 
@@ -116,11 +112,11 @@ pub(crate) fn decide_route_to(
 pub(crate) fn decide_tunnel(
     network: &mut Network,
     router: RouterId,
-    (info, frame): (&Info, &[u8]),
+    packet: &ParsedPacket<'_>,
     tunnel: &Tunnel,
 ) -> Verdict {
-    let flow = || flow::Key::new(info, frame).hash64();
-    forward(info, network.next_hop(router, None, tunnel.end.target(), flow))
+    let flow = || flow::Key::of(packet).hash64();
+    forward(&packet.info, network.next_hop(router, None, tunnel.end.target(), flow))
 }
 
 fn forward(info: &Info, next: Option<Lane>) -> Verdict {
@@ -131,9 +127,9 @@ fn forward(info: &Info, next: Option<Lane>) -> Verdict {
     }
 }
 
-fn for_itself(info: &Info, frame: &[u8]) -> Verdict {
-    let kind = info.payload(frame).first().copied();
-    match (info.protocol, kind) {
+fn for_itself(packet: &ParsedPacket<'_>) -> Verdict {
+    let kind = packet.payload().first().copied();
+    match (packet.info.protocol, kind) {
         (icmp::PROTOCOL_V4, Some(icmp::ECHO_REQUEST_V4))
         | (icmp::PROTOCOL_V6, Some(icmp::ECHO_REQUEST_V6)) => Verdict::Echo,
         (tcp::PROTOCOL | udp::PROTOCOL, _) => Verdict::Refuse(Refusal::NoPort),

@@ -35,7 +35,7 @@ use windtunnel_model::plan::{
 };
 use windtunnel_model::random::Stream;
 use windtunnel_model::{Direction, NodeId, PortId, RouterId, ServiceId, Time};
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::ParsedPacket;
 
 use crate::tunnel::{Mouth, Tunnel};
 pub(crate) use call::Whole;
@@ -239,24 +239,25 @@ impl Services {
         &mut self,
         now: Time,
         router: RouterId,
-        (info, frame, aim): (&Info, &[u8], Option<PortId>),
+        packet: &ParsedPacket<'_>,
+        aim: Option<PortId>,
         way: &mut FindWay<'_>,
     ) -> Redirection {
-        if let Some(answered) = self.ping(router, (info, frame), way) {
+        if let Some(answered) = self.ping(router, packet, way) {
             return answered;
         }
         let tick = Tick::of(now);
-        let Some(call) = self.read(tick, info, frame) else { return Redirection::None };
+        let Some(call) = self.read(tick, packet) else { return Redirection::None };
         let Some((number, row)) = self.row_at(router, &call) else { return Redirection::None };
         let aim = aim.and_then(|port| self.replica_at(&row, port));
         if let Some(replica) = aim.filter(|replica| self.reaches(&row, *replica, way)) {
             return self.redirection(router, &row, Aim::To(replica));
         }
-        let key = self.key(router, (number, &row), &call);
-        if let Some(held) = self.held(tick, router, (&key, &row), &call, way) {
+        let key = self.key(router, number, &row, &call);
+        if let Some(held) = self.held(tick, router, &key, &row, &call, way) {
             return held;
         }
-        self.pass(now, router, (key, row), &call, way)
+        self.pass(now, router, key, &row, &call, way)
     }
 
     /// The same for what the protocol of a transparent service refused.
@@ -264,18 +265,18 @@ impl Services {
         &mut self,
         now: Time,
         router: RouterId,
-        (info, frame): (&Info, &[u8]),
+        packet: &ParsedPacket<'_>,
         way: &mut FindWay<'_>,
     ) -> Redirection {
-        let Some(call) = self.read(Tick::of(now), info, frame) else { return Redirection::None };
+        let Some(call) = self.read(Tick::of(now), packet) else { return Redirection::None };
         let Some((number, row)) = self.row_at(router, &call) else { return Redirection::None };
-        let key = self.key(router, (number, &row), &call);
-        self.pass(now, router, (key, row), &call, way)
+        let key = self.key(router, number, &row, &call);
+        self.pass(now, router, key, &row, &call, way)
     }
 
     /// Reads a packet to a service; fragments have what was read of the first.
-    fn read(&mut self, now: Tick, info: &Info, frame: &[u8]) -> Option<Call> {
-        match Reading::of(info, frame) {
+    fn read(&mut self, now: Tick, packet: &ParsedPacket<'_>) -> Option<Call> {
+        match Reading::of(packet) {
             Reading::Call(call) => Some(call),
             Reading::First(whole, call) => {
                 self.datagrams.note(now, whole, call);
@@ -295,31 +296,32 @@ impl Services {
         &mut self,
         now: Time,
         router: RouterId,
-        (key, row): (Key, Row),
+        key: Key,
+        row: &Row,
         call: &Call,
         way: &mut FindWay<'_>,
     ) -> Redirection {
         let tick = Tick::of(now);
         let aim = match self.known(tick, &key) {
-            Some(pin) => match self.follow(pin, &row, call) {
+            Some(pin) => match self.follow(pin, row, call) {
                 // Another redirector has a way to its replica, and this one has none.
                 Some(Aim::To(replica))
-                    if !self.is_of(pin, router) && !self.reaches(&row, replica, way) =>
+                    if !self.is_of(pin, router) && !self.reaches(row, replica, way) =>
                 {
                     Aim::Nowhere
                 }
                 Some(aim) => {
-                    self.touch(tick, router, pin, &row, call);
+                    self.touch(tick, router, pin, row, call);
                     aim
                 }
                 None => {
                     self.forget(pin);
-                    self.begin(now, router, (key, &row), call, way)
+                    self.begin(now, router, key, row, call, way)
                 }
             },
-            None => self.begin(now, router, (key, &row), call, way),
+            None => self.begin(now, router, key, row, call, way),
         };
-        self.redirection(router, &row, aim)
+        self.redirection(router, row, aim)
     }
 
     /// Where a packet would go from a router, without that anything comes of it.
@@ -327,22 +329,22 @@ impl Services {
         &self,
         now: Time,
         router: RouterId,
-        (info, frame): (&Info, &[u8]),
+        packet: &ParsedPacket<'_>,
         way: &mut FindWay<'_>,
     ) -> Redirection {
-        if let Some(answered) = self.ping(router, (info, frame), way) {
+        if let Some(answered) = self.ping(router, packet, way) {
             return answered;
         }
         let tick = Tick::of(now);
-        let call = match Reading::of(info, frame) {
+        let call = match Reading::of(packet) {
             Reading::Call(call) | Reading::First(_, call) => Some(call),
             Reading::Later(whole) => self.datagrams.find(tick, &whole),
             Reading::Nothing => None,
         };
         let Some(call) = call else { return Redirection::None };
         let Some((number, row)) = self.row_at(router, &call) else { return Redirection::None };
-        let key = self.key(router, (number, &row), &call);
-        if let Some(held) = self.held(tick, router, (&key, &row), &call, way) {
+        let key = self.key(router, number, &row, &call);
+        if let Some(held) = self.held(tick, router, &key, &row, &call, way) {
             return held;
         }
         let pin = self.known(tick, &key);

@@ -96,7 +96,7 @@ impl Connections {
         frame: &[u8],
         order: &[ReplicaId],
     ) -> Result<(), Refusal> {
-        self.handle_client_at(now, Place::default(), (vnet, frame), order)
+        self.handle_client_at(now, Place::default(), vnet, frame, order)
     }
 
     /// The same, where there are several places: a new connection is kept at this one, and all that
@@ -108,10 +108,11 @@ impl Connections {
         &mut self,
         now: Time,
         place: Place,
-        (vnet, frame): (&vnet::Header, &[u8]),
+        vnet: &vnet::Header,
+        frame: &[u8],
         order: &[ReplicaId],
     ) -> Result<(), Refusal> {
-        let taken = self.take_client(now, place, (vnet, frame), order);
+        let taken = self.take_client(now, place, vnet, frame, order);
         self.count(taken)
     }
 
@@ -185,7 +186,8 @@ impl Connections {
         &mut self,
         now: Time,
         place: Place,
-        (vnet, frame): (&vnet::Header, &[u8]),
+        vnet: &vnet::Header,
+        frame: &[u8],
         order: &[ReplicaId],
     ) -> Result<(), Refusal> {
         let segment = Segment::parse(vnet, frame)?;
@@ -196,7 +198,7 @@ impl Connections {
             self.step(now, key, |connection, cx| is_new = connection.handle_client(cx, &segment));
         }
         if is_new {
-            self.open(now, (key, place), &segment, order)?;
+            self.open(now, key, place, &segment, order)?;
         }
         Ok(())
     }
@@ -204,7 +206,8 @@ impl Connections {
     fn open(
         &mut self,
         now: Time,
-        (key, place): (Key, Place),
+        key: Key,
+        place: Place,
         segment: &Segment<'_>,
         order: &[ReplicaId],
     ) -> Result<(), Refusal> {

@@ -3,7 +3,7 @@
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::event::Key;
-use windtunnel_wire::packet::{Info, Version};
+use windtunnel_wire::packet::{ParsedPacket, Version};
 use windtunnel_wire::{checksum, ipv4, ipv6, tcp};
 
 /// Bytes of an ICMP header.
@@ -30,11 +30,11 @@ pub(crate) struct Quote {
 impl Quote {
     /// Reads a frame; `None` if it is no ICMP error that quotes a TCP segment.
     pub(crate) fn parse(frame: &[u8]) -> Option<Self> {
-        let info = Info::parse(frame).ok()?;
+        let packet = ParsedPacket::parse(frame).ok()?;
+        let (info, message) = (&packet.info, packet.payload());
         if !info.is_icmp_error || info.is_fragment {
             return None;
         }
-        let message = info.payload(frame);
         let quoted = message.get(HEADER_LEN..)?;
         let (source, destination, header_len) = match info.version {
             Version::V4 => addresses_v4(quoted)?,

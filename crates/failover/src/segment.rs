@@ -5,7 +5,7 @@ use core::net::{IpAddr, SocketAddr};
 use crate::connections::Refusal;
 use crate::offset::len64;
 use crate::options::Options;
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::{checksum, ecn::Codepoint, tcp, vnet};
 
 /// Flag: the urgent pointer counts.
@@ -37,7 +37,8 @@ pub(crate) struct Segment<'a> {
 impl<'a> Segment<'a> {
     /// Reads a frame. A train is read as the one long segment that it is before it is cut.
     pub(crate) fn parse(vnet: &vnet::Header, frame: &'a [u8]) -> Result<Self, Refusal> {
-        let info = Info::parse(frame).map_err(|_| Refusal::Malformed)?;
+        let packet = ParsedPacket::parse(frame).map_err(|_| Refusal::Malformed)?;
+        let info = &packet.info;
         if info.protocol != tcp::PROTOCOL {
             return Err(Refusal::NotTcp);
         }
@@ -47,10 +48,10 @@ impl<'a> Segment<'a> {
         // A partial checksum never left this machine. Any other is checked here: what is sent on
         // has a new checksum, which would hide an error.
         let is_trusted = vnet.flags & (vnet::NEEDS_CSUM | vnet::DATA_VALID) != 0;
-        if !is_trusted && !checksum::verify(frame) {
+        if !is_trusted && !checksum::holds(&packet) {
             return Err(Refusal::Malformed);
         }
-        let bytes = info.payload(frame);
+        let bytes = packet.payload();
         let view = tcp::View::parse(bytes).map_err(|_| Refusal::Malformed)?;
         let urgent = match bytes {
             [_, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, high, low, ..] => {

@@ -45,13 +45,13 @@ struct Flow {
 impl Echo {
     /// Takes a request.
     pub(crate) fn request(&mut self, context: &mut Context, packet: &Packet<'_>) {
-        let Ok(view) = icmp::View::parse(packet.info.payload(packet.frame)) else {
+        let Ok(view) = icmp::View::parse(packet.parsed.payload()) else {
             return context.report.count(Count::Ignored("malformed"));
         };
         if !packet.is_intact() {
             return context.report.count(Count::Ignored("checksum"));
         }
-        let destination = packet.info.final_destination;
+        let destination = packet.parsed.info.final_destination;
         match context.way(destination, None) {
             Err(refusal) => context.refuse(packet, refusal),
             // It is the gateway's own address.
@@ -80,7 +80,11 @@ impl Echo {
                         context.report.count(Count::Ignored("echo not sent"));
                         let refusal = Errno::from_io_error(&error).map(socket::refusal);
                         if refusal == Some(Refusal::NoRoute) && error.kind() != WouldBlock {
-                            context.answer_error(packet.frame, packet.mac, Kind::HostUnreachable);
+                            context.answer_error(
+                                packet.parsed.frame,
+                                packet.mac,
+                                Kind::HostUnreachable,
+                            );
                         }
                     }
                 }
@@ -135,7 +139,8 @@ impl Echo {
     /// A reply that is longer than the link's MTU is cut, as its request was.
     fn reply_as_host(&mut self, context: &mut Context, packet: &Packet<'_>, view: &icmp::View<'_>) {
         self.replies = self.replies.wrapping_add(1);
-        let (source, destination) = (packet.info.final_destination, packet.info.source);
+        let (source, destination) =
+            (packet.parsed.info.final_destination, packet.parsed.info.source);
         let addresses = AddressPair { source, destination };
         let numbers = EchoNumbers { identifier: view.identifier(), sequence: view.sequence() };
         let fragmentation =
@@ -151,7 +156,7 @@ impl Echo {
         packet: &Packet<'_>,
         identifier: u16,
     ) -> Option<&mut Flow> {
-        let inside = packet.info.source;
+        let inside = packet.parsed.info.source;
         let key = (inside, identifier);
         if let Some(id) = self.by_identifier.get(&key) {
             return self.flows.get_mut(id);
@@ -172,7 +177,8 @@ impl Echo {
         }
         context.report.count(Count::Flow("echo"));
         let from = SocketAddr::new(inside, identifier);
-        let line = FlowLine::new("echo", from, SocketAddr::new(packet.info.final_destination, 0));
+        let line =
+            FlowLine::new("echo", from, SocketAddr::new(packet.parsed.info.final_destination, 0));
         let (peers, mac, used_ns) = (Vec::new(), packet.mac, clock::monotonic_ns());
         self.by_identifier.insert(key, id);
         let flow = Flow { inside, identifier, socket, peers, mac, line, used_ns };

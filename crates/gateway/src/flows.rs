@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::tcp;
 
 /// A connection, as its client in the network knows it.
@@ -44,8 +44,8 @@ pub(crate) enum Step {
 
 impl FlowKey {
     /// That of a packet with ports; `None` for others.
-    pub(crate) fn of(info: &Info, frame: &[u8]) -> Option<FlowKey> {
-        let (from, to) = info.ports(frame)?;
+    pub(crate) fn of(packet: &ParsedPacket<'_>) -> Option<FlowKey> {
+        let (info, (from, to)) = (&packet.info, packet.ports()?);
         let client = SocketAddr::new(info.source, from);
         let server = SocketAddr::new(info.final_destination, to);
         Some(FlowKey { client, server })

@@ -225,6 +225,8 @@ const NEXT_HEADER: usize = ethernet::HEADER_LEN + 6;
 
 #[cfg(test)]
 mod tests {
+    use windtunnel_wire::packet::ParsedPacket;
+
     use super::*;
 
     fn cut(mtu: u32, identification: u32) -> Fragmentation {
@@ -242,10 +244,11 @@ mod tests {
         {
             let frames = datagram(at(from), at(to), b"answer", cut(1500, 1));
             assert_eq!(frames.len(), 1);
-            let info = Info::parse(&frames[0]).unwrap();
+            let packet = ParsedPacket::parse(&frames[0]).unwrap();
+            let info = packet.info;
             assert_eq!((info.source, info.destination), (at(from).ip(), at(to).ip()));
-            assert_eq!(info.ports(&frames[0]), Some((53, 4000)));
-            assert_eq!(&info.payload(&frames[0])[udp::HEADER_LEN..], b"answer");
+            assert_eq!(packet.ports(), Some((53, 4000)));
+            assert_eq!(&packet.payload()[udp::HEADER_LEN..], b"answer");
             assert!(checksum::verify(&frames[0]));
         }
     }
@@ -257,8 +260,8 @@ mod tests {
             let addresses = AddressPair { source, destination };
             let numbers = EchoNumbers { identifier: 7, sequence: 8 };
             let frames = echo_reply(addresses, numbers, b"abc", cut(1500, 1));
-            let info = Info::parse(&frames[0]).unwrap();
-            let view = icmp::View::parse(info.payload(&frames[0])).unwrap();
+            let packet = ParsedPacket::parse(&frames[0]).unwrap();
+            let view = icmp::View::parse(packet.payload()).unwrap();
             assert_eq!((view.identifier(), view.sequence(), view.body()), (7, 8, &b"abc"[..]));
             assert!(checksum::verify(&frames[0]));
         }

@@ -1,6 +1,6 @@
 //! The parts that read what others have written, fed with any bytes.
 
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::{Info, ParsedPacket};
 use windtunnel_wire::tcp;
 
 use crate::flows::{FlowKey, step};
@@ -15,15 +15,16 @@ pub fn fuzz_one(input: &[u8]) {
     while let Some((length, behind)) = rest.split_first() {
         let (frame, behind) = behind.split_at(behind.len().min(usize::from(*length) * 8));
         rest = behind;
-        let Ok(info) = Info::parse(frame) else { continue };
+        let Ok(packet) = ParsedPacket::parse(frame) else { continue };
+        let info = &packet.info;
         if info.is_fragment
-            && let Some(whole) = reassembly.push(0, &info, frame)
+            && let Some(whole) = reassembly.push(0, &packet)
         {
             let info = Info::parse(&whole).expect("what is put together is a packet");
             assert!(!info.is_fragment || info.is_later_fragment || whole.len() >= frame.len());
         }
-        if let Some(key) = FlowKey::of(&info, frame)
-            && let Ok(view) = tcp::View::parse(info.payload(frame))
+        if let Some(key) = FlowKey::of(&packet)
+            && let Ok(view) = tcp::View::parse(packet.payload())
         {
             assert_eq!(key.client.ip(), info.source);
             let _ = step(None, view.flags());

@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use windtunnel_wire::packet::{Info, Version};
+use windtunnel_wire::packet::{ParsedPacket, Version};
 use windtunnel_wire::{ethernet, fragment, ipv6};
 
 use crate::frames::{FRAGMENT_HEADER, FRAGMENT_LEN};
@@ -40,11 +40,11 @@ struct Part<'a> {
 
 impl Reassembly {
     /// Takes a fragment; the whole packet, if it was the last that was missing.
-    pub(crate) fn push(&mut self, now_ns: u64, info: &Info, frame: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn push(&mut self, now_ns: u64, packet: &ParsedPacket<'_>) -> Option<Vec<u8>> {
         self.open.retain(|open| now_ns.saturating_sub(open.since_ns) < PATIENCE_NS);
-        let part = match info.version {
-            Version::V4 => part_v4(info, frame)?,
-            Version::V6 => part_v6(info, frame)?,
+        let part = match packet.info.version {
+            Version::V4 => part_v4(packet)?,
+            Version::V6 => part_v6(packet)?,
         };
         let known = self.open.iter().position(|open| open.key == part.key);
         let at = known.unwrap_or_else(|| {
@@ -122,19 +122,21 @@ impl Open {
     }
 }
 
-fn part_v4<'a>(info: &Info, frame: &'a [u8]) -> Option<Part<'a>> {
+fn part_v4<'a>(packet: &ParsedPacket<'a>) -> Option<Part<'a>> {
+    let ParsedPacket { info, frame, .. } = packet;
     let place = fragment::Place::of(frame)?;
     Some(Part {
         key: (info.source, info.destination, info.protocol, place.identification.into()),
         offset: place.offset,
         more: place.more,
         header: frame.get(..info.transport)?.to_vec(),
-        payload: info.payload(frame),
+        payload: packet.payload(),
     })
 }
 
 /// Of packets with other extension headers before that of the fragment nothing is made.
-fn part_v6<'a>(info: &Info, frame: &'a [u8]) -> Option<Part<'a>> {
+fn part_v6<'a>(packet: &ParsedPacket<'a>) -> Option<Part<'a>> {
+    let ParsedPacket { info, frame, .. } = packet;
     let start = ethernet::HEADER_LEN + ipv6::HEADER_LEN;
     let fragment = frame.get(start..start + FRAGMENT_LEN)?;
     if frame.get(V6_NEXT) != Some(&FRAGMENT_HEADER) {
@@ -184,7 +186,7 @@ mod tests {
     }
 
     fn push(reassembly: &mut Reassembly, now_ns: u64, frame: &[u8]) -> Option<Vec<u8>> {
-        reassembly.push(now_ns, &Info::parse(frame).unwrap(), frame)
+        reassembly.push(now_ns, &ParsedPacket::parse(frame).unwrap())
     }
 
     proptest! {

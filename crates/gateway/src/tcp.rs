@@ -44,9 +44,9 @@ pub(crate) struct Tcp {
 impl Tcp {
     /// Takes a segment; whether it goes to the kernel.
     pub(crate) fn segment(&mut self, context: &mut Context, packet: &Packet<'_>) -> bool {
-        let payload = packet.info.payload(packet.frame);
+        let payload = packet.parsed.payload();
         let view = tcp::View::parse(payload).ok();
-        let key = FlowKey::of(packet.info, packet.frame);
+        let key = FlowKey::of(packet.parsed);
         let Some((view, key)) = view.zip(key) else {
             context.report.count(Count::Ignored("malformed"));
             return false;
@@ -60,7 +60,7 @@ impl Tcp {
             Step::Keep => self.flows.keep(&key, Syn::of(packet)),
             Step::Cancel => self.cancel(context, &key),
             Step::Stray => {
-                context.out.answer_reset(packet.frame, packet.mac, &mut context.report);
+                context.out.answer_reset(packet.parsed.frame, packet.mac, &mut context.report);
             }
             Step::Drop => {}
         }

@@ -52,16 +52,16 @@ struct Session {
 impl Udp {
     /// Takes a datagram, or a train of them.
     pub(crate) fn datagram(&mut self, context: &mut Context, packet: &Packet<'_>) {
-        let payload = packet.info.payload(packet.frame);
-        let ports = packet.info.ports(packet.frame);
+        let payload = packet.parsed.payload();
+        let ports = packet.parsed.ports();
         let (Ok(view), Some((from, to))) = (udp::View::parse(payload), ports) else {
             return context.report.count(Count::Ignored("malformed"));
         };
         if !packet.is_intact() {
             return context.report.count(Count::Ignored("checksum"));
         }
-        let inside = SocketAddr::new(packet.info.source, from);
-        let destination = SocketAddr::new(packet.info.final_destination, to);
+        let inside = SocketAddr::new(packet.parsed.info.source, from);
+        let destination = SocketAddr::new(packet.parsed.info.final_destination, to);
         let Some(id) = self.session(context, inside, destination, packet) else { return };
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let Some(way) = session.way(context, destination, packet) else { return };

@@ -8,7 +8,7 @@ use std::time::Duration;
 use windtunnel_sys::packet::{BATCH_MAX, Outgoing, Outlet};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_wire::icmp::{self, Kind};
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::reset::{self, Reset};
 use windtunnel_wire::{ethernet, vnet};
 
@@ -72,15 +72,15 @@ impl WireOut {
     /// Says to the sender of a packet what went wrong, if that may be said.
     pub(crate) fn answer_error(
         &mut self,
-        info: &Info,
-        frame: &[u8],
+        packet: &ParsedPacket<'_>,
         kind: Kind,
         to: [u8; 6],
         report: &mut Report,
     ) {
-        if !icmp::may_send_error(info, frame) {
+        if !icmp::may_send_error(packet) {
             return;
         }
+        let info = &packet.info;
         let own = self.own.iter().copied().find(|own| own.is_ipv4() == info.source.is_ipv4());
         let is_of_host = said::is_of_host(kind, info.source.is_ipv4());
         let Some(source) = own.map(|own| if is_of_host { info.final_destination } else { own })
@@ -89,7 +89,7 @@ impl WireOut {
         };
         let mut out = [0; ERROR_LEN];
         let reply = icmp::Reply { kind, source, mac: self.mac };
-        if let Some(length) = icmp::write_error(&reply, frame, &mut out) {
+        if let Some(length) = icmp::write_error(&reply, packet.frame, &mut out) {
             self.send_to_link(&mut out[..length], to, report);
         }
     }

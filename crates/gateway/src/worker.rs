@@ -8,7 +8,7 @@ use std::time::Duration;
 use windtunnel_sys::clock;
 use windtunnel_sys::packet::{self, Slot};
 use windtunnel_wire::icmp::{self, Kind};
-use windtunnel_wire::packet::{Info, Malformed, Version};
+use windtunnel_wire::packet::{Info, Malformed, ParsedPacket, Version};
 use windtunnel_wire::{checksum, ethernet, tcp, udp, vnet};
 
 use crate::echo::Echo;
@@ -44,8 +44,7 @@ pub(crate) struct Context {
 /// A packet that came by the node's link.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Packet<'a> {
-    pub(crate) info: &'a Info,
-    pub(crate) frame: &'a [u8],
+    pub(crate) parsed: &'a ParsedPacket<'a>,
     pub(crate) vnet: &'a vnet::Header,
     /// Where answers go.
     pub(crate) mac: [u8; 6],
@@ -224,8 +223,8 @@ impl Worker {
 
     /// Takes one frame; whether it goes to the node's kernel.
     fn frame(&mut self, frame: &[u8], vnet: &vnet::Header, may_be_fragment: bool) -> bool {
-        let info = match Info::parse(frame) {
-            Ok(info) => info,
+        let parsed = match ParsedPacket::parse(frame) {
+            Ok(parsed) => parsed,
             // Address resolution is the kernel's own.
             Err(Malformed::NotIp(ethernet::ARP)) => return false,
             Err(_) => {
@@ -233,17 +232,18 @@ impl Worker {
                 return false;
             }
         };
-        if self.is_for_kernel_only(&info) {
+        let info = &parsed.info;
+        if self.is_for_kernel_only(info) {
             return false;
         }
         let mac = ethernet::View::parse(frame).map_or([0; 6], |view| view.source());
-        let packet = Packet { info: &info, frame, vnet, mac };
+        let packet = Packet { parsed: &parsed, vnet, mac };
         if info.ttl <= 1 {
             self.context.answer_error(frame, mac, Kind::TimeExceeded);
             return false;
         }
         if info.is_fragment {
-            let whole = self.reassembly.push(clock::monotonic_ns(), &info, frame);
+            let whole = self.reassembly.push(clock::monotonic_ns(), &parsed);
             if let Some(mut whole) = whole.filter(|_| may_be_fragment) {
                 let header = vnet::Header::default();
                 if self.frame(&whole, &header, false) {
@@ -259,8 +259,8 @@ impl Worker {
 
     fn packet(&mut self, packet: &Packet<'_>) -> bool {
         let context = &mut self.context;
-        let kind = packet.info.payload(packet.frame).first().copied();
-        match (packet.info.protocol, packet.info.version, kind) {
+        let (info, kind) = (&packet.parsed.info, packet.parsed.payload().first().copied());
+        match (info.protocol, info.version, kind) {
             (tcp::PROTOCOL, ..) => return self.tcp.segment(context, packet),
             (udp::PROTOCOL, ..) => self.udp.datagram(context, packet),
             (icmp::PROTOCOL_V4, Version::V4, Some(icmp::ECHO_REQUEST_V4))
@@ -268,12 +268,12 @@ impl Worker {
                 self.echo.request(context, packet);
             }
             // About segments of the kernel's connections, such as what the network says of its MTU.
-            (icmp::PROTOCOL_V4 | icmp::PROTOCOL_V6, ..) if packet.info.is_icmp_error => {
+            (icmp::PROTOCOL_V4 | icmp::PROTOCOL_V6, ..) if info.is_icmp_error => {
                 return true;
             }
             _ => {
                 context.report.count(Count::Ignored("protocol"));
-                context.answer_error(packet.frame, packet.mac, Kind::AdminProhibited);
+                context.answer_error(packet.parsed.frame, packet.mac, Kind::AdminProhibited);
             }
         }
         false
@@ -296,7 +296,7 @@ impl Worker {
 impl Packet<'_> {
     /// Whether its checksums are right, as far as they are complete.
     pub(crate) fn is_intact(&self) -> bool {
-        self.vnet.flags & (vnet::NEEDS_CSUM | vnet::DATA_VALID) != 0 || checksum::verify(self.frame)
+        self.vnet.flags & (vnet::NEEDS_CSUM | vnet::DATA_VALID) != 0 || checksum::holds(self.parsed)
     }
 }
 
@@ -325,14 +325,13 @@ impl Context {
     /// Answers and counts a packet that may not pass.
     pub(crate) fn refuse(&mut self, packet: &Packet<'_>, refusal: Refusal) {
         self.report.count(Count::Refused(refusal));
-        let Packet { info, frame, mac, .. } = *packet;
-        self.out.answer_error(info, frame, refusal.kind(), mac, &mut self.report);
+        self.out.answer_error(packet.parsed, refusal.kind(), packet.mac, &mut self.report);
     }
 
     /// Says to the sender of a frame what became of it.
     pub(crate) fn answer_error(&mut self, frame: &[u8], mac: [u8; 6], kind: Kind) {
-        if let Ok(info) = Info::parse(frame) {
-            self.out.answer_error(&info, frame, kind, mac, &mut self.report);
+        if let Ok(packet) = ParsedPacket::parse(frame) {
+            self.out.answer_error(&packet, kind, mac, &mut self.report);
         }
     }
 

@@ -12,7 +12,7 @@ use windtunnel_node::{NodeSet, Request};
 use windtunnel_sys::frame_queue::Giver;
 use windtunnel_sys::packet::{Outgoing, Outlet};
 use windtunnel_sys::poll::Event;
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::segment::Train;
 use windtunnel_wire::vnet;
 
@@ -99,13 +99,13 @@ impl ReceiveQueue {
 
     /// Takes a frame, or drops it; whether it was taken.
     pub(crate) fn offer(&mut self, outgoing: &Outgoing<'_>) -> bool {
-        let info = Info::parse(outgoing.frame);
-        let packets = info.as_ref().map_or(1, |info| {
+        let packet = ParsedPacket::parse(outgoing.frame);
+        let packets = packet.as_ref().map_or(1, |packet| {
             let header = vnet::Header::parse(outgoing.vnet_header);
-            Train::with_info(info, outgoing.frame, &header).count
+            Train::of(packet, &header).count
         });
         self.counts.came += u64::from(packets);
-        if info.is_ok_and(|info| !self.is_wanted(&info, outgoing.frame)) {
+        if packet.is_ok_and(|packet| !self.is_wanted(&packet)) {
             self.counts.dropped_early += u64::from(packets);
             return false;
         }
@@ -147,11 +147,11 @@ impl ReceiveQueue {
         }
     }
 
-    fn is_wanted(&mut self, info: &Info, frame: &[u8]) -> bool {
-        if info.protocol != UDP {
+    fn is_wanted(&mut self, packet: &ParsedPacket<'_>) -> bool {
+        if packet.info.protocol != UDP {
             return true;
         }
-        let Some((_, port)) = info.ports(frame) else { return true };
+        let Some((_, port)) = packet.ports() else { return true };
         self.giver.wanted(port).is_none_or(|share| self.gate.passes(port, share))
     }
 

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::net::SocketAddr;
 
 use windtunnel_model::{Span, Time};
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::{build, checksum, ecn, udp};
 
 /// The actions of an endpoint at its turn.
@@ -224,9 +224,11 @@ const ECT_0: u8 = 2;
 
 /// Sender, receiver and payload of an intact UDP packet.
 fn datagram(frame: &[u8]) -> Option<(SocketAddr, SocketAddr, &[u8])> {
-    let info = Info::parse(frame).ok().filter(|info| info.protocol == udp::PROTOCOL)?;
-    let (from, to) = info.ports(frame).filter(|_| checksum::verify(frame))?;
-    let payload = info.payload(frame).get(udp::HEADER_LEN..)?;
+    let packet = ParsedPacket::parse(frame).ok()?;
+    let info = &packet.info;
+    let is_intact = info.protocol == udp::PROTOCOL && checksum::holds(&packet);
+    let (from, to) = packet.ports().filter(|_| is_intact)?;
+    let payload = packet.payload().get(udp::HEADER_LEN..)?;
     Some((SocketAddr::new(info.source, from), SocketAddr::new(info.destination, to), payload))
 }
 

@@ -7,7 +7,7 @@ use windtunnel_engine::NetworkChange;
 use windtunnel_model::plan::{ServiceChange, ServiceUpdate};
 use windtunnel_model::{RouterId, ServiceId, Span};
 use windtunnel_simlab::{Delivery, Echo, Sink, Steady, Window, Wire, World, ms};
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::{Info, ParsedPacket};
 use windtunnel_wire::{build, icmp, tcp};
 
 #[path = "common/rates.rs"]
@@ -222,8 +222,8 @@ fn an_error_about_an_answer_finds_its_replica_on_another_machine_than_its_client
         world.at(ms(100)).send("near", answer);
         world.run_until(ms(200));
         let last = world.deliveries("near").last().expect("an error came");
-        let info = Info::parse(&last.frame).expect("it is a packet");
-        let view = icmp::View::parse(info.payload(&last.frame)).expect("it is ICMP");
+        let packet = ParsedPacket::parse(&last.frame).expect("it is a packet");
+        let view = icmp::View::parse(packet.payload()).expect("it is ICMP");
         // 3 ms to the router before the narrow link, and back in a tunnel of no length.
         assert_eq!((view.kind(), view.code(), last.at), (3, 4, ms(106)));
     }

@@ -9,7 +9,7 @@ mod frame;
 use core::net::IpAddr;
 
 pub(crate) use frame::fill;
-pub use frame::{complete, verify, write_partial};
+pub use frame::{complete, holds, verify, write_partial};
 
 /// Long inputs are folded after each block, so that the accumulator cannot overflow.
 const BLOCK: usize = 1 << 16;

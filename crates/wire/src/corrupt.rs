@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use crate::packet::Info;
+use crate::packet::{Info, ParsedPacket};
 use crate::segment::Train;
 use crate::{bytes, checksum, icmp, tcp, udp, vnet};
 
@@ -19,11 +19,12 @@ use crate::{bytes, checksum, icmp, tcp, udp, vnet};
 /// cutting would repair the checksum), for a frame without an IP packet, and for packets without a
 /// byte to damage.
 pub fn corrupt(frame: &mut [u8], vnet: &mut vnet::Header, random: u64) -> bool {
-    let Ok(info) = Info::parse(frame) else { return false };
-    if Train::with_info(&info, frame, vnet).count > 1 {
+    let Ok(packet) = ParsedPacket::parse(frame) else { return false };
+    if Train::of(&packet, vnet).count > 1 {
         return false;
     }
-    let Some(target) = target(frame, &info).filter(|target| !target.is_empty()) else {
+    let info = packet.info;
+    let Some(target) = target(&packet).filter(|target| !target.is_empty()) else {
         return false;
     };
     if completes_over_ports(vnet, &info) || !checksum::complete(frame, vnet) {
@@ -40,9 +41,9 @@ pub fn corrupt(frame: &mut [u8], vnet: &mut vnet::Header, random: u64) -> bool {
 }
 
 /// The bytes that may be hit.
-fn target(frame: &[u8], info: &Info) -> Option<Range<usize>> {
-    let end = info.transport_end(frame)?;
-    let payload = info.payload(frame);
+fn target(packet: &ParsedPacket<'_>) -> Option<Range<usize>> {
+    let (info, payload) = (&packet.info, packet.payload());
+    let end = info.transport_end(packet.frame)?;
     let (fixed, header) = match info.protocol {
         _ if info.is_later_fragment => (0, 0),
         tcp::PROTOCOL => match tcp::View::parse(payload) {

@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use crate::packet::{Info, Malformed};
+use crate::packet::{Malformed, ParsedPacket};
 use crate::tcp;
 
 /// The five-tuple of a packet, in its own direction.
@@ -24,15 +24,16 @@ impl Key {
     /// Reads the key of a frame.
     ///
     /// # Errors
-    /// As [`Info::parse`].
+    /// As [`ParsedPacket::parse`].
     pub fn parse(frame: &[u8]) -> Result<Self, Malformed> {
-        Ok(Self::new(&Info::parse(frame)?, frame))
+        Ok(Self::of(&ParsedPacket::parse(frame)?))
     }
 
-    /// The key of a frame that was read already.
+    /// The key of a packet.
     #[must_use]
-    pub fn new(info: &Info, frame: &[u8]) -> Self {
-        let (source_port, destination_port) = info.ports(frame).unwrap_or((0, 0));
+    pub fn of(packet: &ParsedPacket<'_>) -> Self {
+        let (source_port, destination_port) = packet.ports().unwrap_or((0, 0));
+        let info = &packet.info;
         Self {
             source: info.source,
             destination: info.final_destination,

@@ -4,7 +4,7 @@
 //! fragment. Fragments can be fragmented again. The transport checksum has to be complete before,
 //! because it covers all fragments together.
 
-use crate::packet::{Info, Version};
+use crate::packet::{ParsedPacket, Version};
 use crate::{bytes, ethernet, ipv4};
 
 /// How many fragments a packet makes for a link that takes `mtu` bytes of IP; 1 when it fits.
@@ -26,8 +26,8 @@ pub fn write(frame: &[u8], mtu: u32, index: u32, out: &mut [u8]) -> Option<usize
     if index >= count {
         return None;
     }
-    let header = frame.get(..plan.info.transport)?;
-    let payload = plan.info.payload(frame);
+    let header = frame.get(..plan.packet.info.transport)?;
+    let payload = plan.packet.payload();
     let start = bytes::index(index.checked_mul(plan.step)?);
     let end = payload.len().min(start.checked_add(bytes::index(plan.step))?);
     let part = payload.get(start..end)?;
@@ -77,16 +77,17 @@ pub fn make_whole(frame: &mut [u8]) -> Option<()> {
 }
 
 /// How a packet divides.
-struct Plan {
-    info: Info,
+struct Plan<'a> {
+    packet: ParsedPacket<'a>,
     payload_len: u32,
     /// Payload bytes of every fragment but the last: a multiple of 8 where there are several.
     step: u32,
 }
 
-impl Plan {
-    fn new(frame: &[u8], mtu: u32) -> Option<Self> {
-        let info = Info::parse(frame).ok()?;
+impl<'a> Plan<'a> {
+    fn new(frame: &'a [u8], mtu: u32) -> Option<Self> {
+        let packet = ParsedPacket::parse(frame).ok()?;
+        let info = &packet.info;
         if info.version != Version::V4 || info.dont_fragment {
             return None;
         }
@@ -94,7 +95,7 @@ impl Plan {
         let header_len = bytes::len32(info.transport - ethernet::HEADER_LEN);
         let room = mtu.checked_sub(header_len)?;
         let step = if payload_len <= room { payload_len } else { room & !7 };
-        (step > 0 || payload_len == 0).then_some(Self { info, payload_len, step })
+        (step > 0 || payload_len == 0).then_some(Self { packet, payload_len, step })
     }
 
     fn count(&self) -> u32 {

@@ -40,12 +40,13 @@ fn views(frame: &[u8]) {
 
 fn facts(frame: &[u8]) {
     core::hint::black_box((checksum::verify(frame), ecn::codepoint(frame)));
-    let Ok(info) = packet::Info::parse(frame) else { return };
+    let Ok(packet) = packet::ParsedPacket::parse(frame) else { return };
+    let info = packet.info;
     assert!(ethernet::HEADER_LEN <= info.transport);
     assert!(info.transport <= info.end && info.end <= frame.len());
-    let key = flow::Key::new(&info, frame);
+    let key = flow::Key::of(&packet);
     assert_eq!(key.reversed().reversed().hash64(), key.hash64());
-    core::hint::black_box((info.ports(frame), icmp::may_send_error(&info, frame)));
+    core::hint::black_box((packet.ports(), icmp::may_send_error(&packet)));
 }
 
 fn edits(frame: &[u8], header: &vnet::Header) {

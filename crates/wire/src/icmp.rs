@@ -7,7 +7,7 @@ mod quote;
 mod relay;
 
 use crate::bytes;
-use crate::packet::{Info, Malformed, Version};
+use crate::packet::{Malformed, ParsedPacket, Version};
 
 pub use echo::echo_reply_in_place;
 pub use error::{Kind, Reply, may_send_error, write_error};
@@ -105,8 +105,8 @@ impl<'a> View<'a> {
 
 /// Whether a packet is an ICMP error or redirect, about which no error may be sent. A message cut
 /// before its type might be one, and counts.
-pub(crate) fn is_error(info: &Info, frame: &[u8]) -> bool {
-    let kind = bytes::u8_at(info.payload(frame), 0);
+pub(crate) fn is_error(packet: &ParsedPacket<'_>) -> bool {
+    let (info, kind) = (&packet.info, bytes::u8_at(packet.payload(), 0));
     match (info.version, info.protocol) {
         _ if info.is_later_fragment => false,
         (Version::V4, PROTOCOL_V4) => kind.is_none_or(|kind| matches!(kind, 3 | 4 | 5 | 11 | 12)),

@@ -1,6 +1,6 @@
 //! The maximum segment size that a TCP segment with SYN offers (RFC 9293, 3.7.1).
 
-use crate::packet::Info;
+use crate::packet::ParsedPacket;
 use crate::{bytes, checksum, tcp, vnet};
 
 /// Lowers the offer of a SYN to `most` bytes; whether it was greater.
@@ -37,11 +37,12 @@ pub fn offer(frame: &[u8]) -> Option<u16> {
 
 /// The frame offsets of the option's value, and of the TCP header.
 fn place(frame: &[u8]) -> Option<(usize, usize)> {
-    let info = Info::parse(frame).ok()?;
+    let packet = ParsedPacket::parse(frame).ok()?;
+    let info = &packet.info;
     if info.protocol != tcp::PROTOCOL || info.is_fragment {
         return None;
     }
-    let segment = tcp::View::parse(info.payload(frame)).ok()?;
+    let segment = tcp::View::parse(packet.payload()).ok()?;
     if segment.flags() & tcp::SYN == 0 {
         return None;
     }
@@ -101,7 +102,7 @@ mod tests {
         };
         let (from, to) = (from.parse().unwrap(), to.parse().unwrap());
         let frame = build::tcp(from, to, 7, tcp::SYN | tcp::ACK, options);
-        let at = Info::parse(&frame).unwrap().transport;
+        let at = crate::packet::Info::parse(&frame).unwrap().transport;
         let mut frame = frame;
         let words = u8::try_from(options.len() / 4).unwrap();
         frame[at + 12] = (5 + words) << 4;

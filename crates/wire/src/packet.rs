@@ -15,6 +15,56 @@ pub enum Version {
     V6,
 }
 
+/// A frame that holds an IP packet, and what was read of it. The frame cannot change while this is
+/// there, so that the facts hold for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ParsedPacket<'a> {
+    /// The facts.
+    pub info: Info,
+    /// The whole frame.
+    pub frame: &'a [u8],
+}
+
+impl<'a> ParsedPacket<'a> {
+    /// Reads a frame.
+    ///
+    /// # Errors
+    /// [`Malformed`] when it is not an IP packet or its IP lengths contradict its bytes. A
+    /// transport header that is cut is not an error here: routers do not look at it.
+    pub fn parse(frame: &'a [u8]) -> Result<Self, Malformed> {
+        let outer = ethernet::View::parse(frame)?;
+        let info = match outer.ethertype() {
+            ethernet::IPV4 => from_v4(&ipv4::View::parse(outer.payload())?),
+            ethernet::IPV6 => from_v6(&ipv6::View::parse(outer.payload())?),
+            other => return Err(Malformed::NotIp(other)),
+        };
+        let mut packet = Self { info, frame };
+        packet.info.is_multicast |= outer.is_multicast();
+        packet.info.is_icmp_error = icmp::is_error(&packet);
+        Ok(packet)
+    }
+
+    /// The transport header and payload.
+    #[must_use]
+    #[inline]
+    pub fn payload(&self) -> &'a [u8] {
+        self.info.payload(self.frame)
+    }
+
+    /// Source and destination port of TCP, UDP, UDP-Lite, SCTP and DCCP; `None` for others, and
+    /// for all fragments, so that a datagram's fragments stay together.
+    #[must_use]
+    #[inline]
+    pub fn ports(&self) -> Option<(u16, u16)> {
+        if self.info.is_fragment || !matches!(self.info.protocol, 6 | 17 | 33 | 132 | 136) {
+            return None;
+        }
+        let payload = self.payload();
+        Some((bytes::u16_at(payload, 0)?, bytes::u16_at(payload, 2)?))
+    }
+}
+
 /// The facts of an IP packet in an Ethernet frame; offsets count from the start of the frame.
 ///
 /// INVARIANT: `14 <= transport <= end <= frame.len()` for the frame it was read from.
@@ -56,40 +106,19 @@ pub struct Info {
 }
 
 impl Info {
-    /// Reads a frame.
+    /// Reads a frame of which no byte matters beside these facts, or which changes afterwards.
     ///
     /// # Errors
-    /// [`Malformed`] when it is not an IP packet or its IP lengths contradict its bytes. A
-    /// transport header that is cut is not an error here: routers do not look at it.
+    /// As [`ParsedPacket::parse`].
+    #[inline]
     pub fn parse(frame: &[u8]) -> Result<Self, Malformed> {
-        let outer = ethernet::View::parse(frame)?;
-        let mut info = match outer.ethertype() {
-            ethernet::IPV4 => from_v4(&ipv4::View::parse(outer.payload())?),
-            ethernet::IPV6 => from_v6(&ipv6::View::parse(outer.payload())?),
-            other => return Err(Malformed::NotIp(other)),
-        };
-        info.is_multicast |= outer.is_multicast();
-        info.is_icmp_error = icmp::is_error(&info, frame);
-        Ok(info)
+        ParsedPacket::parse(frame).map(|packet| packet.info)
     }
 
     /// The transport header and payload, in the frame it was read from.
-    #[must_use]
     #[inline]
-    pub fn payload<'a>(&self, frame: &'a [u8]) -> &'a [u8] {
+    pub(crate) fn payload<'a>(&self, frame: &'a [u8]) -> &'a [u8] {
         frame.get(self.transport..self.end).unwrap_or_default()
-    }
-
-    /// Source and destination port of TCP, UDP, UDP-Lite, SCTP and DCCP; `None` for others, and
-    /// for all fragments, so that a datagram's fragments stay together.
-    #[must_use]
-    #[inline]
-    pub fn ports(&self, frame: &[u8]) -> Option<(u16, u16)> {
-        if self.is_fragment || !matches!(self.protocol, 6 | 17 | 33 | 132 | 136) {
-            return None;
-        }
-        let payload = self.payload(frame);
-        Some((bytes::u16_at(payload, 0)?, bytes::u16_at(payload, 2)?))
     }
 
     /// Offset after the last byte that the transport checksum covers: UDP has its own length.

@@ -2,7 +2,7 @@
 
 use core::net::{IpAddr, SocketAddr};
 
-use crate::packet::Info;
+use crate::packet::{Info, ParsedPacket};
 use crate::{bytes, checksum, ethernet, ipv4, ipv6, tcp};
 
 /// Bytes of the longest frame here: Ethernet, IPv6 and TCP without options.
@@ -30,11 +30,12 @@ impl Reset {
     /// what is no TCP segment, or is a reset itself.
     #[must_use]
     pub fn answer(frame: &[u8], mac: [u8; 6]) -> Option<Reset> {
-        let info = Info::parse(frame).ok()?;
+        let packet = ParsedPacket::parse(frame).ok()?;
+        let info = &packet.info;
         if info.protocol != tcp::PROTOCOL || info.is_fragment {
             return None;
         }
-        let segment = tcp::View::parse(info.payload(frame)).ok()?;
+        let segment = tcp::View::parse(packet.payload()).ok()?;
         let flags = segment.flags();
         if flags & tcp::RST != 0 {
             return None;

@@ -7,7 +7,7 @@ mod write;
 
 use core::ops::Range;
 
-use crate::packet::{Info, Version};
+use crate::packet::{Info, ParsedPacket, Version};
 use crate::{bytes, ethernet, tcp, udp, vnet};
 
 pub use write::write_range;
@@ -47,20 +47,20 @@ impl Train {
     /// makes it a plain packet.
     #[must_use]
     pub fn new(frame: &[u8], vnet: &vnet::Header) -> Self {
-        match Info::parse(frame) {
-            Ok(info) => Self::with_info(&info, frame, vnet),
+        match ParsedPacket::parse(frame) {
+            Ok(packet) => Self::of(&packet, vnet),
             Err(_) => Self::plain(frame, None),
         }
     }
 
     /// As [`Train::new`], for a frame that was read already.
     #[must_use]
-    pub fn with_info(info: &Info, frame: &[u8], vnet: &vnet::Header) -> Self {
-        let header_len = header_len(info, frame);
-        let Some((header_len, form)) = header_len.zip(form(info, vnet)) else {
-            return Self::plain(frame, header_len);
+    pub fn of(packet: &ParsedPacket<'_>, vnet: &vnet::Header) -> Self {
+        let header_len = header_len(packet);
+        let Some((header_len, form)) = header_len.zip(form(&packet.info, vnet)) else {
+            return Self::plain(packet.frame, header_len);
         };
-        let payload_len = bytes::len32(info.end.saturating_sub(header_len));
+        let payload_len = bytes::len32(packet.info.end.saturating_sub(header_len));
         let gso_size = u32::from(vnet.gso_size);
         let count = payload_len.div_ceil(gso_size.max(1)).max(1);
         Self { count, header_len: bytes::len32(header_len), payload_len, gso_size, form }
@@ -108,8 +108,8 @@ impl Train {
 }
 
 /// Bytes of the frame up to the transport payload.
-fn header_len(info: &Info, frame: &[u8]) -> Option<usize> {
-    let payload = info.payload(frame);
+fn header_len(packet: &ParsedPacket<'_>) -> Option<usize> {
+    let (info, payload) = (&packet.info, packet.payload());
     match info.protocol {
         _ if info.is_fragment => None,
         tcp::PROTOCOL => Some(info.transport + tcp::View::parse(payload).ok()?.header_len()),

@@ -5,7 +5,7 @@ mod quote;
 
 use core::net::Ipv4Addr;
 
-use crate::packet::{Info, Version};
+use crate::packet::{Info, ParsedPacket, Version};
 use crate::{bytes, checksum, ethernet, icmp, ipv4, tcp, udp, vnet};
 
 pub use quote::{Quoted, error};
@@ -30,7 +30,11 @@ impl Ends {
 /// The identifier of an ICMP query of IPv4 or its answer (echo, timestamp), and whether it is a
 /// query; `None` for other messages.
 #[must_use]
-pub fn query(info: &Info, frame: &[u8]) -> Option<(u16, bool)> {
+pub fn query(packet: &ParsedPacket<'_>) -> Option<(u16, bool)> {
+    query_in(packet.frame, &packet.info)
+}
+
+fn query_in(frame: &[u8], info: &Info) -> Option<(u16, bool)> {
     if info.protocol != icmp::PROTOCOL_V4 || info.is_fragment {
         return None;
     }
@@ -55,14 +59,15 @@ pub fn packet(frame: &mut [u8], info: &Info, vnet: &vnet::Header, to: &Ends) -> 
     let field = match info.protocol {
         tcp::PROTOCOL => tcp::CHECKSUM,
         udp::PROTOCOL => udp::CHECKSUM,
-        icmp::PROTOCOL_V4 if query(info, frame).is_some() => icmp::CHECKSUM,
+        icmp::PROTOCOL_V4 if query_in(frame, info).is_some() => icmp::CHECKSUM,
         _ => return false,
     };
     if info.transport + least(info.protocol) > info.end {
         return false;
     }
     let partial = vnet.needs_csum() && usize::from(vnet.csum_start) == info.transport;
-    rewrite(frame, (ethernet::HEADER_LEN, info.transport), info.protocol, to)
+    let at = HeaderOffsets { ip: ethernet::HEADER_LEN, transport: info.transport };
+    rewrite(frame, at, info.protocol, to)
         .and_then(|change| {
             change_checksum(frame, info.transport + field, info.protocol, partial, change)
         })
@@ -76,15 +81,17 @@ struct Change {
     ports: u32,
 }
 
-/// Writes the ends into the header of a packet that begins at `ip`, with its transport header at
-/// `transport`, and updates the checksum of the IP header.
+/// Where a packet's IP header and its transport header begin in a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct HeaderOffsets {
+    ip: usize,
+    transport: usize,
+}
+
+/// Writes the ends into the headers of a packet, and updates the checksum of the IP header.
 #[inline]
-fn rewrite(
-    frame: &mut [u8],
-    (ip, transport): (usize, usize),
-    protocol: u8,
-    to: &Ends,
-) -> Option<Change> {
+fn rewrite(frame: &mut [u8], at: HeaderOffsets, protocol: u8, to: &Ends) -> Option<Change> {
+    let HeaderOffsets { ip, transport } = at;
     let (header, rest) = frame.get_mut(ip..)?.split_first_chunk_mut()?;
     let addresses = rewrite_addresses(header, to);
     let behind = rest.get_mut(transport.checked_sub(ip + ipv4::HEADER_LEN)?..)?;
@@ -281,8 +288,9 @@ mod tests {
     fn a_query_gets_another_identifier_and_its_sequence_stays() {
         let [a, b] = [[10, 0, 0, 1].into(), [10, 0, 0, 2].into()];
         let mut frame = build::echo_request(a, b, 77, 3, b"abc");
-        let info = Info::parse(&frame).unwrap();
-        assert_eq!(query(&info, &frame), Some((77, true)));
+        let asked = ParsedPacket::parse(&frame).unwrap();
+        assert_eq!(query(&asked), Some((77, true)));
+        let info = asked.info;
         let source = Some(([198, 51, 100, 1].into(), 40_000));
         assert!(packet(&mut frame, &info, &PLAIN, &Ends { source, destination: None }));
         assert_eq!(frame, build::echo_request([198, 51, 100, 1].into(), b, 40_000, 3, b"abc"));
@@ -316,8 +324,8 @@ mod tests {
             let mut message = [0; 1294];
             let length = write_error(&reply, &make(external, outside, &[1; 60]), &mut message);
             let message = &mut message[..length.unwrap()];
-            let info = Info::parse(message).unwrap();
-            let quoted = Quoted::of(&info, message).unwrap();
+            let read = ParsedPacket::parse(message).unwrap();
+            let (info, quoted) = (read.info, Quoted::of(&read).unwrap());
             assert_eq!(
                 (quoted.source, quoted.destination),
                 (([198, 51, 100, 1].into(), 40_000), ([203, 0, 113, 5].into(), 80))
@@ -342,6 +350,6 @@ mod tests {
         message[length - 1] ^= 1;
         assert!(!error(&mut message[..length], &info, &both(), &both()));
         let cut = build::ip([1, 1, 1, 1].into(), [2, 2, 2, 2].into(), 1, &message[34..60]);
-        assert_eq!(Quoted::of(&Info::parse(&cut).unwrap(), &cut), None);
+        assert_eq!(Quoted::of(&ParsedPacket::parse(&cut).unwrap()), None);
     }
 }

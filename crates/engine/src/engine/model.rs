@@ -4,11 +4,10 @@ use alloc::boxed::Box;
 
 use windtunnel_model::plan::NetworkModel;
 use windtunnel_model::{Lane, Plan, PortId, Time};
-use windtunnel_wire::vnet;
 
 use super::{Core, Express};
 use crate::chain::Role;
-use crate::packet::{Packet, Shape};
+use crate::packet::{MeasuredFrame, Packet};
 use crate::part::Part;
 use crate::paths::PathModel;
 use crate::paths::virtual_clock::VirtualClocks;
@@ -70,13 +69,12 @@ impl Model {
         &mut self,
         core: &mut Core,
         port: PortId,
-        packet: (vnet::Header, Shape),
+        frame: MeasuredFrame<'_>,
         tunnel: Option<Tunnel>,
-        frame: &mut [u8],
     ) -> Option<Express> {
         match self {
-            Model::Hops => core.enter(core.now, port, packet, tunnel, frame),
-            Model::Paths(paths) => paths.enter(core, port, packet, frame),
+            Model::Hops => core.enter(core.now, port, frame, tunnel),
+            Model::Paths(paths) => paths.enter(core, port, frame),
         }
     }
 

@@ -6,7 +6,7 @@ use core::net::IpAddr;
 use windtunnel_model::plan::IpTransport;
 use windtunnel_model::{Span, Time};
 use windtunnel_nat::Ends;
-use windtunnel_wire::packet::{Info, Version};
+use windtunnel_wire::packet::{ParsedPacket, Version};
 use windtunnel_wire::translate::{self, Quoted};
 use windtunnel_wire::{icmp, tcp};
 
@@ -30,20 +30,21 @@ pub(crate) enum Reading {
 
 impl Reading {
     #[inline]
-    pub(crate) fn of(info: &Info, frame: &[u8]) -> Reading {
-        if let Some((source, destination)) = info.ports(frame)
+    pub(crate) fn of(packet: &ParsedPacket<'_>) -> Reading {
+        let info = &packet.info;
+        if let Some((source, destination)) = packet.ports()
             && let Some(transport) = IpTransport::of_number(info.protocol)
         {
             let flags = match transport {
-                IpTransport::Tcp => info.payload(frame).get(FLAGS).copied().unwrap_or(0),
+                IpTransport::Tcp => packet.payload().get(FLAGS).copied().unwrap_or(0),
                 IpTransport::Udp | IpTransport::Icmp => 0,
             };
             return Reading::Segment { transport, ports: [source, destination], flags };
         }
         if info.version == Version::V4 && info.is_icmp_error {
-            return Reading::Error(Quoted::of(info, frame));
+            return Reading::Error(Quoted::of(packet));
         }
-        match translate::query(info, frame) {
+        match translate::query(packet) {
             Some((identifier, true)) => Reading::Query { identifier },
             Some((identifier, false)) => Reading::Answer { identifier },
             None => Reading::Other,
@@ -52,7 +53,8 @@ impl Reading {
 }
 
 /// The ends of a packet as they are inside: its destination is translated, its source is not yet.
-pub(super) fn ends(changes: &Changes, info: &Info, frame: &[u8], reading: &Reading) -> Ends {
+pub(super) fn ends(changes: &Changes, packet: &ParsedPacket<'_>, reading: &Reading) -> Ends {
+    let info = &packet.info;
     let to = changes.ends.destination.map(|(_, port)| port);
     let ports = match reading {
         Reading::Segment { ports, .. } => [ports[0], to.unwrap_or(ports[1])],
@@ -61,7 +63,7 @@ pub(super) fn ends(changes: &Changes, info: &Info, frame: &[u8], reading: &Readi
             [identifier; 2]
         }
         Reading::Error(_) => [0; 2],
-        Reading::Other => ports_of_v6(info, frame),
+        Reading::Other => ports_of_v6(packet),
     };
     let destination = changes.destination(info);
     Ends { protocol: info.protocol, source: info.source, destination, ports }
@@ -70,8 +72,7 @@ pub(super) fn ends(changes: &Changes, info: &Info, frame: &[u8], reading: &Readi
 /// The ends of the packet that an ICMP error is about, as they are inside.
 pub(super) fn about(
     changes: &Changes,
-    info: &Info,
-    frame: &[u8],
+    packet: &ParsedPacket<'_>,
     reading: &Reading,
 ) -> Option<Ends> {
     if let Reading::Error(quoted) = reading {
@@ -82,7 +83,7 @@ pub(super) fn about(
         let (source, destination) = (source.into(), IpAddr::V4(quoted.destination.0));
         return Some(Ends { protocol: quoted.protocol, source, destination, ports });
     }
-    let quote = icmp::Quote::of(info, frame).filter(|_| info.version == Version::V6)?;
+    let quote = icmp::Quote::of(packet).filter(|_| packet.info.version == Version::V6)?;
     // Of an echo these bytes are type, code and checksum: its identifier is not known here.
     let has_ports = IpTransport::of_number(quote.protocol).is_some();
     let ports = if has_ports { [quote.ports.0, quote.ports.1] } else { [0; 2] };
@@ -91,8 +92,8 @@ pub(super) fn about(
 }
 
 /// Of an `ICMPv6` echo its identifier, of a first fragment its ports.
-fn ports_of_v6(info: &Info, frame: &[u8]) -> [u16; 2] {
-    let payload = info.payload(frame);
+fn ports_of_v6(packet: &ParsedPacket<'_>) -> [u16; 2] {
+    let (info, payload) = (&packet.info, packet.payload());
     let word = |at: usize| payload.get(at..)?.first_chunk().map(|it| u16::from_be_bytes(*it));
     let is_echo = matches!(payload.first(), Some(128 | 129));
     match info.protocol {
@@ -111,18 +112,18 @@ pub(super) struct Fragments(VecDeque<(Whole, Time)>);
 
 impl Fragments {
     /// Whether the first fragment of this later one has passed.
-    pub(super) fn knows(&self, now: Time, info: &Info, frame: &[u8]) -> bool {
-        let whole = info.is_later_fragment.then(|| Whole::of(info, frame)).flatten();
+    pub(super) fn knows(&self, now: Time, packet: &ParsedPacket<'_>) -> bool {
+        let whole = packet.info.is_later_fragment.then(|| Whole::of(packet)).flatten();
         let lives = |since: Time| now.since(since) < PATIENCE;
         whole.is_some_and(|it| self.0.iter().any(|(known, since)| *known == it && lives(*since)))
     }
 
     /// A packet has passed.
-    pub(super) fn note(&mut self, now: Time, info: &Info, frame: &[u8]) {
-        if !info.is_fragment || info.version == Version::V4 {
+    pub(super) fn note(&mut self, now: Time, packet: &ParsedPacket<'_>) {
+        if !packet.info.is_fragment || packet.info.version == Version::V4 {
             return;
         }
-        if let Some(whole) = Whole::of(info, frame) {
+        if let Some(whole) = Whole::of(packet) {
             if self.0.len() >= KNOWN_MAX {
                 self.0.pop_front();
             }

@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use windtunnel_wire::packet::{self, Info};
+use windtunnel_wire::packet::{self, ParsedPacket};
 use windtunnel_wire::segment::Train;
 use windtunnel_wire::{ethernet, vnet};
 
@@ -30,10 +30,10 @@ impl Shape {
         if vnet.gso_size == 0 {
             return packet::ip_len(frame).map_or_else(|_| not_ip(), Shape::single);
         }
-        let Ok(info) = Info::parse(frame) else { return not_ip() };
-        let train = Train::with_info(&info, frame, vnet);
+        let Ok(packet) = ParsedPacket::parse(frame) else { return not_ip() };
+        let train = Train::of(&packet, vnet);
         if train.count == 1 {
-            return Shape::single(info.ip_len);
+            return Shape::single(packet.info.ip_len);
         }
         let len = |index| train.wire_len(index).saturating_sub(header);
         Shape { count: train.count, each: len(0), last: len(train.count - 1) }

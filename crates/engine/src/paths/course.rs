@@ -12,7 +12,7 @@ use core::net::IpAddr;
 use windtunnel_model::{Lane, PortId, Rate, RouterId, Time};
 use windtunnel_routing::Target;
 use windtunnel_wire::flow;
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::ParsedPacket;
 
 use crate::engine::Core;
 use crate::network::End;
@@ -74,10 +74,10 @@ impl Core {
         &mut self,
         now: Time,
         port: PortId,
-        packet: (&Info, &[u8]),
+        packet: &ParsedPacket<'_>,
     ) -> Option<(Course, Option<PortId>)> {
-        let target = self.network.target(packet.0.destination);
-        if !self.services.filter.may_hold(packet.0.destination) {
+        let target = self.network.target(packet.info.destination);
+        if !self.services.filter.may_hold(packet.info.destination) {
             return Some((Course::to(target?), None));
         }
         self.course_of_service(now, port, packet, target)
@@ -89,14 +89,15 @@ impl Core {
         &mut self,
         now: Time,
         port: PortId,
-        (info, frame): (&Info, &[u8]),
+        packet: &ParsedPacket<'_>,
         target: Option<Target>,
     ) -> Option<(Course, Option<PortId>)> {
+        let info = &packet.info;
         let mut lane = self.network.lane_of(port);
         // Routes that change may make loops.
         for hops in 0..=self.vertices.len() {
             let End::Router(start) = self.network.end(lane) else { break };
-            match self.redirect(now, start, (info, frame, None), false) {
+            match self.redirect(now, start, packet, None, false) {
                 // What outlives its server is refused with this model, and routers that answer are.
                 Redirection::None | Redirection::Answer | Redirection::Held(..) => {}
                 Redirection::Lost(..) => return None,
@@ -109,7 +110,7 @@ impl Core {
                     // What ends at the redirector begins nothing.
                     let passes = usize::from(info.ttl) > hops + 1;
                     if passes {
-                        self.redirect(now, start, (info, frame, None), true);
+                        self.redirect(now, start, packet, None, true);
                     }
                     let course = Course { target, tunnel: Some(tunnel_course) };
                     return Some((course, passes.then_some(end)));
@@ -118,7 +119,7 @@ impl Core {
             if target? == Target::Router(start) {
                 break;
             }
-            let flow = || flow::Key::new(info, frame).hash64();
+            let flow = || flow::Key::of(packet).hash64();
             let Some(next) = self.network.next_hop(start, Some(info.source), target?, flow) else {
                 break;
             };

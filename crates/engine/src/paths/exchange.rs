@@ -51,7 +51,7 @@ impl PathModel {
 
     /// Announces an own flow of this hash that takes part, unless it is announced already. Others
     /// take it to go straight to where it ends: one whose tunnel makes a detour has no name.
-    pub(super) fn announce(&mut self, core: &mut Core, number: usize, (id, hash): (FlowId, u64)) {
+    pub(super) fn announce(&mut self, core: &mut Core, number: usize, id: FlowId, hash: u64) {
         let Some(exchange) = &mut self.exchange else { return };
         let path = &self.paths[number];
         if !path.flows.contains(&id) {
@@ -96,14 +96,15 @@ impl PathModel {
                 self.allocation.change(id, flow.terms);
                 true
             }
-            (None, Some(flow)) => self.begin_remote(core, (part, key), route, flow.terms),
+            (None, Some(flow)) => self.begin_remote(core, part, key, route, flow.terms),
         }
     }
 
     fn begin_remote(
         &mut self,
         core: &mut Core,
-        (part, key): (u32, FlowKey),
+        part: u32,
+        key: FlowKey,
         route: Route,
         terms: FlowTerms,
     ) -> bool {

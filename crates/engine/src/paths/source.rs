@@ -1,14 +1,11 @@
 //! Packets that leave their source, and flows that come and go.
 
-use core::net::IpAddr;
-
 use windtunnel_model::flow::FlowTerms;
 use windtunnel_model::profile::Setting;
 use windtunnel_model::{Lane, LinkPatch, PortId, Span, Time};
 use windtunnel_sharing::{DemandEstimator, FlowId, Usage};
 use windtunnel_wire::flow::Key;
-use windtunnel_wire::packet::Info;
-use windtunnel_wire::vnet;
+use windtunnel_wire::packet::ParsedPacket;
 
 use super::traffic::{FlowSignal, PERIOD};
 use super::virtual_clock::PathHop;
@@ -18,7 +15,7 @@ use crate::counters::DropReason;
 use crate::element::RngKey;
 use crate::engine::Core;
 use crate::engine::Express;
-use crate::packet::{Packet, Shape};
+use crate::packet::{MeasuredFrame, Packet, Shape};
 use crate::records::{self, SOURCE_QUEUE, TaggedShape};
 
 /// Packets in the queue that show that a flow wants more than was thought.
@@ -31,27 +28,27 @@ impl PathModel {
         &mut self,
         core: &mut Core,
         port: PortId,
-        (vnet, shape): (vnet::Header, Shape),
-        frame: &mut [u8],
+        frame: MeasuredFrame<'_>,
     ) -> Option<Express> {
         let now = core.now;
-        let found = Info::parse(frame).ok().and_then(|info| {
-            let (course, aim) = core.course(now, port, (&info, frame))?;
-            let key = Key::new(&info, frame);
-            let path = self.path_to(core, now, (port, course), info.source, &key)?;
-            Some((path, aim, (key, FlowSignal::of(&info, frame))))
+        let found = ParsedPacket::parse(frame.bytes).ok().and_then(|packet| {
+            let (course, aim) = core.course(now, port, &packet)?;
+            let key = Key::of(&packet);
+            let path = self.path_to(core, now, port, course, &key)?;
+            Some((path, aim, (key, FlowSignal::of(&packet))))
         });
         let Some((path, aim, (key, signal))) = found else {
-            return core.enter(now, port, (vnet, shape), None, frame);
+            return core.enter(now, port, frame, None);
         };
+        let MeasuredFrame { bytes, vnet, shape } = frame;
         self.see(core, now, path, key, signal, &shape);
-        let Some(buf) = core.work.pool.copy(frame) else {
+        let Some(buf) = core.work.pool.copy(bytes) else {
             let first = self.paths[path].lanes[0];
             let recorder = &mut core.work.recorder;
             let tag = recorder.entering();
             let chain = &mut core.chains[first.index()];
             let offered = TaggedShape { tag: &tag, shape: &shape };
-            chain.offer_without_memory(now, offered, frame, recorder);
+            chain.offer_without_memory(now, offered, bytes, recorder);
             return None;
         };
         let mut packet = Packet::new(buf, vnet, shape, core.work.sent, &mut core.work.pool);
@@ -88,7 +85,7 @@ impl PathModel {
             let lanes = core.trace(port, course, Some(key.source), key.hash64()).lanes;
             let terms = core.terms(&lanes, self.traffic.flow(id).map(|it| &it.estimator));
             self.renew(id, lanes, terms);
-            self.announce(core, path, (id, key.hash64()));
+            self.announce(core, path, id, key.hash64());
         }
         self.retrace_remote(core);
         self.settle();
@@ -106,12 +103,12 @@ impl PathModel {
         &mut self,
         core: &mut Core,
         now: Time,
-        (port, course): (PortId, Course),
-        source: IpAddr,
+        port: PortId,
+        course: Course,
         key: &Key,
     ) -> Option<usize> {
         let number = self.find(port, course).unwrap_or_else(|| {
-            let mut path = Path::new(port, course, source, key.hash64());
+            let mut path = Path::new(port, course, key.source, key.hash64());
             let traced = core.trace(port, course, Some(path.source), path.hash);
             path.bottleneck = core.bottleneck(&course, &traced);
             path.lanes = traced.lanes;
@@ -195,7 +192,7 @@ impl PathModel {
         let lanes = core.trace(port, course, Some(key.source), hash).lanes;
         let terms = core.terms(&lanes, self.traffic.flow(id).map(|it| &it.estimator));
         self.start(number, id, lanes, terms);
-        self.announce(core, number, (id, hash));
+        self.announce(core, number, id, hash);
     }
 
     fn measure_flow(&mut self, core: &mut Core, key: &Key) {

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use windtunnel_model::{Rate, Span, Time};
 use windtunnel_sharing::{DemandEstimator, FlowId};
 use windtunnel_wire::flow::Key;
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::tcp;
 
 /// How often use is measured.
@@ -61,9 +61,10 @@ pub(crate) struct FlowSignal {
 }
 
 impl FlowSignal {
-    pub(crate) fn of(info: &Info, frame: &[u8]) -> Self {
+    pub(crate) fn of(packet: &ParsedPacket<'_>) -> Self {
+        let info = &packet.info;
         let is_tcp = info.protocol == tcp::PROTOCOL && !info.is_fragment;
-        let segment = is_tcp.then(|| tcp::View::parse(info.payload(frame)).ok()).flatten();
+        let segment = is_tcp.then(|| tcp::View::parse(packet.payload()).ok()).flatten();
         FlowSignal {
             is_tcp,
             has_data: segment.is_none_or(|segment| !segment.payload().is_empty()),

@@ -4,7 +4,7 @@ use core::net::IpAddr;
 
 use windtunnel_model::record::flag;
 use windtunnel_wire::flow::Key;
-use windtunnel_wire::packet::{Info, Version};
+use windtunnel_wire::packet::{ParsedPacket, Version};
 use windtunnel_wire::{ecn, ethernet, tcp, udp};
 
 /// One end of a flow.
@@ -80,8 +80,8 @@ impl Sight {
 
     /// Anything else.
     fn any(frame: &[u8]) -> Option<Sight> {
-        let info = Info::parse(frame).ok()?;
-        let key = Key::new(&info, frame);
+        let packet = ParsedPacket::parse(frame).ok()?;
+        let (info, key) = (&packet.info, Key::of(&packet));
         let ip_header = info.transport - ethernet::HEADER_LEN;
         let mut sight = Sight {
             protocol: key.protocol,
@@ -93,9 +93,9 @@ impl Sight {
             acknowledgement: 0,
             fragment: None,
         };
-        let payload = info.payload(frame);
+        let payload = packet.payload();
         if info.is_fragment {
-            sight.fragment = Some((identification(&info, frame)?, !info.is_later_fragment));
+            sight.fragment = Some((identification(&packet)?, !info.is_later_fragment));
         }
         if info.is_later_fragment {
             return Some(sight);
@@ -158,7 +158,8 @@ pub(crate) fn is_worth_watching(frame: &[u8]) -> bool {
     }
 }
 
-fn identification(info: &Info, frame: &[u8]) -> Option<u32> {
+fn identification(packet: &ParsedPacket<'_>) -> Option<u32> {
+    let ParsedPacket { info, frame, .. } = packet;
     match info.version {
         Version::V4 => u16_at(frame, ethernet::HEADER_LEN + 4).map(u32::from),
         // The fragment header ends with it (RFC 8200, 4.5), where no other header follows.

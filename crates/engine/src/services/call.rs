@@ -3,7 +3,7 @@
 use core::net::IpAddr;
 
 use windtunnel_wire::icmp::Quote;
-use windtunnel_wire::packet::{Info, Version};
+use windtunnel_wire::packet::{ParsedPacket, Version};
 use windtunnel_wire::{ethernet, tcp, udp};
 
 use crate::records::mapped;
@@ -43,7 +43,8 @@ pub(crate) struct Whole {
 
 impl Whole {
     /// That of a fragment.
-    pub(crate) fn of(info: &Info, frame: &[u8]) -> Option<Whole> {
+    pub(crate) fn of(packet: &ParsedPacket<'_>) -> Option<Whole> {
+        let ParsedPacket { info, frame, .. } = packet;
         let identification = match info.version {
             Version::V4 => {
                 let field = frame.get(ethernet::HEADER_LEN + 4..)?.first_chunk()?;
@@ -77,15 +78,16 @@ pub(super) enum Reading {
 }
 
 impl Reading {
-    pub(super) fn of(info: &Info, frame: &[u8]) -> Reading {
+    pub(super) fn of(packet: &ParsedPacket<'_>) -> Reading {
+        let info = &packet.info;
         if info.is_later_fragment {
-            return Whole::of(info, frame).map_or(Reading::Nothing, Reading::Later);
+            return Whole::of(packet).map_or(Reading::Nothing, Reading::Later);
         }
         if info.is_icmp_error {
-            return error(info, frame).map_or(Reading::Nothing, Reading::Call);
+            return error(packet).map_or(Reading::Nothing, Reading::Call);
         }
-        let Some(call) = call(info, frame) else { return Reading::Nothing };
-        match info.is_fragment.then(|| Whole::of(info, frame)) {
+        let Some(call) = call(packet) else { return Reading::Nothing };
+        match info.is_fragment.then(|| Whole::of(packet)) {
             None => Reading::Call(call),
             Some(Some(whole)) => Reading::First(whole, call),
             Some(None) => Reading::Nothing,
@@ -112,8 +114,8 @@ impl Call {
     }
 }
 
-fn call(info: &Info, frame: &[u8]) -> Option<Call> {
-    let payload = info.payload(frame);
+fn call(packet: &ParsedPacket<'_>) -> Option<Call> {
+    let (info, payload) = (&packet.info, packet.payload());
     let head = payload.first_chunk::<4>()?;
     let [source, destination] = [[head[0], head[1]], [head[2], head[3]]].map(u16::from_be_bytes);
     let kind = match info.protocol {
@@ -138,10 +140,10 @@ fn call(info: &Info, frame: &[u8]) -> Option<Call> {
 }
 
 /// An error says what it is about in the direction of that.
-fn error(info: &Info, frame: &[u8]) -> Option<Call> {
-    let quote = Quote::of(info, frame)?;
+fn error(packet: &ParsedPacket<'_>) -> Option<Call> {
+    let quote = Quote::of(packet)?;
     let (port, client_port) = quote.ports;
-    (quote.source == info.destination).then(|| Call {
+    (quote.source == packet.info.destination).then(|| Call {
         address: mapped(quote.source),
         port,
         protocol: quote.protocol,

@@ -12,7 +12,7 @@ use super::{Aim, Moved, Services};
 
 impl Services {
     /// Under what a router knows a flow.
-    pub(super) fn key(&self, router: RouterId, (number, row): (u16, &Row), call: &Call) -> Key {
+    pub(super) fn key(&self, router: RouterId, number: u16, row: &Row, call: &Call) -> Key {
         let Call { client, client_port, .. } = *call;
         let router = self.is_apart(row).then_some(router);
         Key { client, client_port, row: number, router }
@@ -106,7 +106,8 @@ impl Services {
         &mut self,
         now: Time,
         router: RouterId,
-        (key, row): (Key, &Row),
+        key: Key,
+        row: &Row,
         call: &Call,
         way: &mut FindWay<'_>,
     ) -> Aim {

@@ -7,7 +7,7 @@ use alloc::collections::BTreeMap;
 use windtunnel_model::RouterId;
 use windtunnel_model::plan::{Encapsulation, Ping, Plan};
 use windtunnel_wire::icmp;
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::ParsedPacket;
 
 use super::{Aim, FindWay, Redirection, Row, Services};
 use crate::records::mapped;
@@ -35,13 +35,14 @@ impl Services {
     pub(super) fn ping(
         &self,
         router: RouterId,
-        (info, frame): (&Info, &[u8]),
+        packet: &ParsedPacket<'_>,
         way: &mut FindWay<'_>,
     ) -> Option<Redirection> {
+        let info = &packet.info;
         if self.pinged.0.is_empty() || info.is_icmp_error {
             return None;
         }
-        let kind = info.payload(frame).first().copied();
+        let kind = packet.payload().first().copied();
         let asks = match info.protocol {
             icmp::PROTOCOL_V4 => info.is_later_fragment || kind == Some(icmp::ECHO_REQUEST_V4),
             icmp::PROTOCOL_V6 => info.is_later_fragment || kind == Some(icmp::ECHO_REQUEST_V6),

@@ -3,11 +3,12 @@
 
 use windtunnel_model::plan::Encapsulation;
 use windtunnel_model::{NodeId, PortId, RouterId};
-use windtunnel_wire::packet::Info;
-use windtunnel_wire::{mss, tcp, vnet};
+use windtunnel_wire::packet::ParsedPacket;
+use windtunnel_wire::{mss, tcp};
 
 use super::pins::{Key, State};
 use super::{Row, Services, Way};
+use crate::packet::MeasuredFrame;
 use crate::records::mapped;
 use crate::tunnel::Tunnel;
 
@@ -30,36 +31,38 @@ impl Services {
     pub(crate) fn take_reply(
         &mut self,
         port: PortId,
-        (frame, header, packets): (&mut [u8], &vnet::Header, u32),
+        frame: &mut MeasuredFrame<'_>,
         generation: u64,
         way: &mut dyn FnMut(RouterId, PortId) -> Option<Way>,
     ) -> Result<Option<Tunnel>, Silenced> {
         let node = self.owners[port.index()];
-        if self.lost_replicas > 0 && self.silence(node, (frame, packets)) {
+        let Ok(packet) = ParsedPacket::parse(frame.bytes) else { return Ok(None) };
+        if self.lost_replicas > 0 && self.silence(node, &packet, frame.shape.count) {
             return Err(Silenced);
         }
-        let Ok(info) = Info::parse(frame) else { return Ok(None) };
+        let info = &packet.info;
         if info.protocol != tcp::PROTOCOL || !self.filter.may_hold(info.source) {
             return Ok(None);
         }
-        let back = self.way_back(port, &info, frame);
-        let Some(reply) = self.reply(&info, frame) else { return Ok(back) };
+        let back = self.way_back(port, &packet);
+        let Some(reply) = self.reply(&packet) else { return Ok(back) };
         if reply.flags & tcp::RST != 0 {
             self.take_reset(node, &reply);
         } else {
-            self.clamp(node, &reply, (frame, header), generation, way);
+            self.clamp(node, &reply, frame, generation, way);
         }
         Ok(back)
     }
 
-    /// Whether a frame is a lost replica's, in the name of its service; such is counted.
-    fn silence(&mut self, node: NodeId, (frame, packets): (&[u8], u32)) -> bool {
-        let Ok(info) = Info::parse(frame) else { return false };
+    /// Whether a packet, or a train of so many, is a lost replica's, in the name of its service; such
+    /// is counted.
+    fn silence(&mut self, node: NodeId, packet: &ParsedPacket<'_>, count: u32) -> bool {
+        let info = &packet.info;
         if !self.filter.may_hold(info.source) {
             return false;
         }
         let source = mapped(info.source);
-        let ports = info.ports(frame);
+        let ports = packet.ports();
         // Fragments have no ports: they are in the name of every service with their address.
         let is_of = |row: &&Row| {
             let transport = row.port.transport.number();
@@ -72,7 +75,7 @@ impl Services {
         };
         let row = self.rows.all().iter().filter(is_of).find(is_lost).copied();
         if let Some(row) = row {
-            self.list[usize::from(row.service)].counters.silenced += u64::from(packets);
+            self.list[usize::from(row.service)].counters.silenced += u64::from(count);
         }
         row.is_some()
     }
@@ -81,7 +84,7 @@ impl Services {
         &mut self,
         node: NodeId,
         reply: &Reply,
-        (frame, header): (&mut [u8], &vnet::Header),
+        frame: &mut MeasuredFrame<'_>,
         generation: u64,
         way: &mut dyn FnMut(RouterId, PortId) -> Option<Way>,
     ) {
@@ -97,7 +100,7 @@ impl Services {
             known.map_or_else(|| self.largest_segment(&reply.row, position, way), |(_, most)| most);
         let service = &mut self.list[usize::from(reply.row.service)];
         service.replicas[position].clamps[is_v6] = Some((generation, most));
-        service.counters.clamped += u64::from(mss::clamp(frame, header, most));
+        service.counters.clamped += u64::from(mss::clamp(frame.bytes, &frame.vnet, most));
     }
 
     /// The largest MSS whose segments fit the ways of all redirectors to a replica.
@@ -132,8 +135,9 @@ impl Services {
         }
     }
 
-    fn reply(&self, info: &Info, frame: &[u8]) -> Option<Reply> {
-        let segment = info.payload(frame).first_chunk::<{ tcp::HEADER_LEN }>()?;
+    fn reply(&self, packet: &ParsedPacket<'_>) -> Option<Reply> {
+        let info = &packet.info;
+        let segment = packet.payload().first_chunk::<{ tcp::HEADER_LEN }>()?;
         let flags = segment[13];
         if flags & (tcp::SYN | tcp::RST) == 0 || info.is_later_fragment {
             return None;

@@ -90,10 +90,10 @@ impl Bench {
     }
 
     fn send(&mut self, at: Time, frame: &[u8]) -> Redirection {
-        let info = Info::parse(frame).unwrap();
+        let packet = ParsedPacket::parse(frame).unwrap();
         let way =
             Way { latency: Span::ZERO, hops: 1, mtu: 1500, mtu_back: 1500, passes_node: false };
-        self.services.redirect(at, R, (&info, frame, None), &mut |_| Some(way))
+        self.services.redirect(at, R, &packet, None, &mut |_| Some(way))
     }
 
     fn counters(&self) -> ServiceCounters {
@@ -169,9 +169,9 @@ fn a_connection_that_closes_is_known_for_a_minute() {
 fn what_is_foreseen_is_what_happens_and_nothing_comes_of_it() {
     let mut bench = Bench::new(4);
     let frame = tcp(1, tcp::SYN);
-    let info = Info::parse(&frame).unwrap();
+    let packet = ParsedPacket::parse(&frame).unwrap();
     let way = Way { latency: Span::ZERO, hops: 1, mtu: 1500, mtu_back: 1500, passes_node: false };
-    let foreseen = bench.services.foresee(seconds(0), R, (&info, &frame), &mut |_| Some(way));
+    let foreseen = bench.services.foresee(seconds(0), R, &packet, &mut |_| Some(way));
     assert_eq!(bench.services.counts().held, 0);
     assert_eq!(bench.send(seconds(0), &frame), foreseen);
 }

@@ -17,7 +17,7 @@ use core::net::SocketAddr;
 use windtunnel_failover::{Config, Connections, Destination, Place, Refusal, ReplicaId, Transmit};
 use windtunnel_model::plan::{self, Encapsulation, FailOver, NetworkModel, Plan, Transport};
 use windtunnel_model::{NodeId, PortId, RouterId, ServiceId, Time};
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::{Info, ParsedPacket};
 use windtunnel_wire::{mss, tcp, vnet};
 
 use super::call::{Call, CallKind, unmapped};
@@ -127,7 +127,8 @@ impl Services {
         &self,
         now: Tick,
         router: RouterId,
-        (key, row): (&Key, &Row),
+        key: &Key,
+        row: &Row,
         call: &Call,
         way: &mut FindWay<'_>,
     ) -> Option<Redirection> {
@@ -153,12 +154,14 @@ impl Services {
         from: RouterId,
         to: RouterId,
     ) -> Tunnel {
-        self.tunnel(service, is_v6, (Mouth::Router(from), Mouth::Router(to)))
+        let overhead = self.overhead_of(service, is_v6);
+        let (start, end) = (Mouth::Router(from), Mouth::Router(to));
+        Tunnel { end, start, overhead, fragments: false }
     }
 
-    fn tunnel(&self, service: ServiceId, is_v6: bool, (start, end): (Mouth, Mouth)) -> Tunnel {
-        let encapsulation = self.list[service.index()].planned.encapsulation;
-        Tunnel { end, start, overhead: overhead(encapsulation, is_v6), fragments: false }
+    /// Bytes of the header of a service's tunnels.
+    fn overhead_of(&self, service: ServiceId, is_v6: bool) -> u32 {
+        overhead(self.list[service.index()].planned.encapsulation, is_v6)
     }
 
     /// Gives the protocol a packet that came to the holder of its connection.
@@ -167,13 +170,13 @@ impl Services {
         now: Time,
         router: RouterId,
         from: Side,
-        (header, frame): (&vnet::Header, &mut [u8]),
+        header: &vnet::Header,
+        frame: &mut [u8],
         way: &mut FindWay<'_>,
     ) -> Taken {
-        let Ok(info) = Info::parse(frame) else { return Taken::Dropped };
         match from {
-            Side::Replica(node) => self.take_of_replica(now, node, &info, (header, frame)),
-            Side::Client => self.take_of_client(now, router, &info, (header, frame), way),
+            Side::Replica(node) => self.take_of_replica(now, node, header, frame),
+            Side::Client => self.take_of_client(now, router, header, frame, way),
         }
     }
 
@@ -181,10 +184,11 @@ impl Services {
         &mut self,
         now: Time,
         node: NodeId,
-        info: &Info,
-        (header, frame): (&vnet::Header, &[u8]),
+        header: &vnet::Header,
+        frame: &[u8],
     ) -> Taken {
-        let Some((service, key)) = self.spoken(info, frame) else { return Taken::Plain };
+        let Ok(packet) = ParsedPacket::parse(frame) else { return Taken::Dropped };
+        let Some((service, key)) = self.spoken(&packet) else { return Taken::Plain };
         let Some(held) = self.transparent.of_mut(service) else { return Taken::Plain };
         let taken = held.connections.handle_replica(now, ReplicaId(node.0), header, frame);
         let taken = held.judge(taken, &key);
@@ -196,24 +200,25 @@ impl Services {
         &mut self,
         now: Time,
         router: RouterId,
-        info: &Info,
-        (header, frame): (&vnet::Header, &mut [u8]),
+        header: &vnet::Header,
+        frame: &mut [u8],
         way: &mut FindWay<'_>,
     ) -> Taken {
-        let Some(call) = self.read(Tick::of(now), info, frame) else { return Taken::Plain };
+        let Ok(packet) = ParsedPacket::parse(frame) else { return Taken::Dropped };
+        let Some(call) = self.read(Tick::of(now), &packet) else { return Taken::Plain };
         let number = self.rows.find(call.address, call.port, call.protocol);
         let Some(row) = number.map(|number| *self.rows.get(number)) else { return Taken::Plain };
         let mut order = Vec::new();
         if call.opens() {
             order = self.order(router, &row, &call, way);
-            self.fit(&row, &order, (header, frame), way);
+            self.fit(&row, &order, header, frame, way);
         }
         let Some(held) = self.transparent.of_mut(row.service) else { return Taken::Plain };
         let place = Place(router.0);
         let taken = if matches!(call.kind, CallKind::Error) {
             held.connections.handle_icmp(now, frame)
         } else {
-            held.connections.handle_client_at(now, place, (header, frame), &order)
+            held.connections.handle_client_at(now, place, header, frame, &order)
         };
         let taken = held.judge(taken, &ends(&call));
         self.note_news(row.service);
@@ -255,7 +260,8 @@ impl Services {
         &mut self,
         row: &Row,
         order: &[ReplicaId],
-        (header, frame): (&vnet::Header, &mut [u8]),
+        header: &vnet::Header,
+        frame: &mut [u8],
         way: &mut FindWay<'_>,
     ) {
         let service = &mut self.list[usize::from(row.service)];
@@ -271,20 +277,22 @@ impl Services {
 
     /// The tunnel to its holder for a packet that a node sends in a service's name, if it is of a
     /// connection that is kept.
-    pub(super) fn way_back(&self, port: PortId, info: &Info, frame: &[u8]) -> Option<Tunnel> {
-        let (service, key) = self.spoken(info, frame)?;
+    pub(super) fn way_back(&self, port: PortId, packet: &ParsedPacket<'_>) -> Option<Tunnel> {
+        let (service, key) = self.spoken(packet)?;
         let Place(holder) = self.transparent.of(service)?.connections.place(&key)?;
-        let (service, is_v6) = (ServiceId(service.into()), info.source.is_ipv6());
-        let mouths = (Mouth::Port(port), Mouth::Router(RouterId(holder)));
-        Some(self.tunnel(service, is_v6, mouths))
+        let is_v6 = packet.info.source.is_ipv6();
+        let overhead = self.overhead_of(ServiceId(service.into()), is_v6);
+        let (start, end) = (Mouth::Port(port), Mouth::Router(RouterId(holder)));
+        Some(Tunnel { end, start, overhead, fragments: false })
     }
 
     /// The service in whose name a TCP segment is, and its connection.
-    fn spoken(&self, info: &Info, frame: &[u8]) -> Option<(u16, windtunnel_failover::Key)> {
+    fn spoken(&self, packet: &ParsedPacket<'_>) -> Option<(u16, windtunnel_failover::Key)> {
+        let info = &packet.info;
         if info.protocol != tcp::PROTOCOL || info.is_later_fragment {
             return None;
         }
-        let ports = info.payload(frame).first_chunk::<4>()?;
+        let ports = packet.payload().first_chunk::<4>()?;
         let [port, client_port] =
             [[ports[0], ports[1]], [ports[2], ports[3]]].map(u16::from_be_bytes);
         let number = self.rows.find(mapped(info.source), port, tcp::PROTOCOL)?;
@@ -310,7 +318,8 @@ impl Services {
                 let end = Mouth::Port(replicas[number].port);
                 let is_v6 = Info::parse(&frame).is_ok_and(|info| info.source.is_ipv6());
                 let hit = Hit { service, replica: u16::try_from(number).ok()? };
-                Some((self.tunnel(id, is_v6, (Mouth::Router(at), end)), hit))
+                let (start, overhead) = (Mouth::Router(at), self.overhead_of(id, is_v6));
+                Some((Tunnel { end, start, overhead, fragments: false }, hit))
             }
         };
         Some(Sent { service: id, at, to, vnet, frame })

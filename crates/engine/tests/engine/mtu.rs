@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use windtunnel_engine::DropReason;
 use windtunnel_model::{LinkProfile, Span};
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::segment::Train;
 use windtunnel_wire::{build, checksum, fragment, icmp, vnet};
 
@@ -17,10 +17,10 @@ fn narrow(mtu: u32) -> LinkProfile {
 /// Type, code, source and MTU of an ICMP error.
 fn message(frame: &[u8]) -> (u8, u8, IpAddr, u16) {
     assert!(checksum::verify(frame));
-    let info = Info::parse(frame).unwrap();
-    let view = icmp::View::parse(info.payload(frame)).unwrap();
+    let packet = ParsedPacket::parse(frame).unwrap();
+    let view = icmp::View::parse(packet.payload()).unwrap();
     let [_, _, high, low] = view.rest();
-    (view.kind(), view.code(), info.source, u16::from_be_bytes([high, low]))
+    (view.kind(), view.code(), packet.info.source, u16::from_be_bytes([high, low]))
 }
 
 #[test]

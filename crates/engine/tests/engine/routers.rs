@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use windtunnel_model::{Lane, LinkProfile, RouterId, Span};
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::{build, checksum, icmp, vnet};
 
 use crate::support::{MS, Net, Topology, delayed, path, up};
@@ -23,9 +23,9 @@ fn v6(net: &Net, port: usize) -> IpAddr {
 /// Type, code and source of the ICMP message in a frame.
 fn message(frame: &[u8]) -> (u8, u8, IpAddr) {
     assert!(checksum::verify(frame));
-    let info = Info::parse(frame).unwrap();
-    let view = icmp::View::parse(info.payload(frame)).unwrap();
-    (view.kind(), view.code(), info.source)
+    let packet = ParsedPacket::parse(frame).unwrap();
+    let view = icmp::View::parse(packet.payload()).unwrap();
+    (view.kind(), view.code(), packet.info.source)
 }
 
 #[test]

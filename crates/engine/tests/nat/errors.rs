@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 
 use windtunnel_wire::icmp::{self, Kind, Reply, write_error};
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::{build, tcp};
 
 use crate::{A, B, Home, S, T, TYPES};
@@ -119,9 +119,10 @@ fn req_13_what_is_too_large_and_may_not_be_fragmented_is_reported_to_its_sender(
     let frame = build::with_dont_fragment(build::udp(a, s, &[7; 1400]));
     let back = home.send(A, &frame);
     assert_eq!((back.len(), back[0].0), (1, A));
-    let info = Info::parse(&back[0].1).unwrap();
-    let view = icmp::View::parse(info.payload(&back[0].1)).unwrap();
+    let packet = ParsedPacket::parse(&back[0].1).unwrap();
+    let view = icmp::View::parse(packet.payload()).unwrap();
     assert_eq!((view.kind(), view.code(), view.rest()), (3, 4, [0, 0, 5, 20]));
+    let info = packet.info;
     assert_eq!((info.source, info.destination), (home.router(0), a.ip()));
     assert_eq!(view.body()[12..16], crate::v4(a.ip()).octets());
     assert_eq!(view.body()[20..22], 5000u16.to_be_bytes());
@@ -140,8 +141,8 @@ fn req_13_what_is_too_large_and_may_not_be_fragmented_is_reported_to_its_sender(
     let frame = build::with_dont_fragment(build::udp(s, external, &[7; 1400]));
     let back = home.send(S, &frame);
     assert_eq!((back.len(), back[0].0), (1, S));
-    let info = Info::parse(&back[0].1).unwrap();
-    let view = icmp::View::parse(info.payload(&back[0].1)).unwrap();
+    let packet = ParsedPacket::parse(&back[0].1).unwrap();
+    let view = icmp::View::parse(packet.payload()).unwrap();
     assert_eq!((view.kind(), view.code()), (3, 4));
     assert_eq!(view.body()[16..20], crate::v4(external.ip()).octets());
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use windtunnel_model::RouterId;
 use windtunnel_wire::icmp::{self, Kind, Reply, write_error};
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::{build, tcp};
 
 use crate::support::{MS, Net};
@@ -67,8 +67,8 @@ fn the_first_rule_that_fits_holds() {
     assert_eq!(home.tcp(T, t, a, tcp::SYN), None);
     assert_eq!(home.tcp(S, s, home.end(A, 81), tcp::SYN), None);
     let rejected = home.send(S, &build::tcp(s, b, 1, tcp::SYN, b""));
-    let info = Info::parse(&rejected[0].1).unwrap();
-    let view = icmp::View::parse(info.payload(&rejected[0].1)).unwrap();
+    let packet = ParsedPacket::parse(&rejected[0].1).unwrap();
+    let view = icmp::View::parse(packet.payload()).unwrap();
     assert_eq!((rejected[0].0, view.kind(), view.code()), (S, 3, 13));
     assert_eq!(home.tcp(B, b, home.end(S, 25), tcp::SYN), None);
     assert_eq!(home.tcp(B, b, home.end(S, 26), tcp::SYN), Some((S, b, home.end(S, 26))));

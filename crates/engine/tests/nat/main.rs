@@ -16,7 +16,7 @@ mod support;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use windtunnel_model::{Plan, RouterId};
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::{build, checksum, vnet};
 
 use crate::support::{MS, Net};
@@ -141,8 +141,8 @@ impl Home {
 }
 
 fn seen(port: u32, frame: &[u8]) -> Seen {
-    let info = Info::parse(frame).unwrap();
-    let (from, to) = info.ports(frame).unwrap_or((0, 0));
+    let packet = ParsedPacket::parse(frame).unwrap();
+    let (info, (from, to)) = (packet.info, packet.ports().unwrap_or((0, 0)));
     (port, SocketAddr::new(info.source, from), SocketAddr::new(info.destination, to))
 }
 

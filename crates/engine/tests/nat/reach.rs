@@ -2,7 +2,7 @@
 
 use windtunnel_engine::NetworkChange;
 use windtunnel_model::RouterId;
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::{Info, ParsedPacket};
 use windtunnel_wire::{build, icmp, tcp};
 
 use crate::support::{MS, Net};
@@ -10,8 +10,8 @@ use crate::{A, B, Home, PLAIN, S, T, load, seen};
 
 /// Kind and code of the ICMP message in a frame.
 fn message(frame: &[u8]) -> (u8, u8) {
-    let info = Info::parse(frame).unwrap();
-    let view = icmp::View::parse(info.payload(frame)).unwrap();
+    let packet = ParsedPacket::parse(frame).unwrap();
+    let view = icmp::View::parse(packet.payload()).unwrap();
     (view.kind(), view.code())
 }
 

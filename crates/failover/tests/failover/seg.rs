@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use windtunnel_wire::ecn::{self, Codepoint};
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::{build, checksum, tcp, vnet};
 
 /// A segment.
@@ -67,8 +67,8 @@ impl Seg {
     /// Reads a frame whose checksums must hold.
     pub(crate) fn parse(frame: &[u8]) -> Self {
         assert!(checksum::verify(frame), "a frame with a wrong checksum");
-        let info = Info::parse(frame).unwrap();
-        let bytes = info.payload(frame);
+        let packet = ParsedPacket::parse(frame).unwrap();
+        let (info, bytes) = (packet.info, packet.payload());
         let view = tcp::View::parse(bytes).unwrap();
         let mut seg = Seg::new(
             (info.source, view.source_port()).into(),

@@ -37,7 +37,7 @@ pub(super) struct Table {
 
 impl Syn {
     pub(super) fn of(packet: &Packet<'_>) -> Syn {
-        Syn { frame: packet.frame.to_vec(), vnet: packet.vnet.emit(), mac: packet.mac }
+        Syn { frame: packet.parsed.frame.to_vec(), vnet: packet.vnet.emit(), mac: packet.mac }
     }
 }
 

@@ -18,7 +18,7 @@ use windtunnel_model::{Lane, Plan, PortId, Span, Time, Vertex};
 use windtunnel_sys::region::{Reader, Region};
 use windtunnel_wire::digest::Digest;
 use windtunnel_wire::flow::Key;
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::udp;
 
 use crate::owners::Answer;
@@ -136,15 +136,15 @@ impl OnLane {
     }
 
     fn sender(&mut self, at: Time, frame: &[u8]) -> Sender {
-        let Ok(info) = Info::parse(frame) else { return Sender::Flow };
-        let socket = Key::new(&info, frame).socket();
+        let Ok(packet) = ParsedPacket::parse(frame) else { return Sender::Flow };
+        let socket = Key::of(&packet).socket();
         let Some(key) = socket.filter(|key| self.shared.contains(key)) else { return Sender::Flow };
         let Some(programs) = self.programs.as_mut().filter(|_| key.protocol == udp::PROTOCOL)
         else {
             return Sender::Unknown;
         };
         programs.receive(at);
-        let payload = info.payload(frame).get(udp::HEADER_LEN..).unwrap_or_default();
+        let payload = packet.payload().get(udp::HEADER_LEN..).unwrap_or_default();
         let mut digest = Digest::new();
         digest.add(payload);
         let found = programs.declared.find((key.source_port, digest.finish()));

@@ -18,7 +18,7 @@ use windtunnel_sys::frame_queue::{Account, Taker};
 use windtunnel_sys::packet::{Outgoing, Outlet};
 use windtunnel_sys::poll::{self, Event, PollFd, PollFlags};
 use windtunnel_sys::schedule;
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::segment::Train;
 use windtunnel_wire::vnet;
 
@@ -145,10 +145,10 @@ impl Receiver {
 /// The port of a whole UDP datagram or the first fragment of one, and how many the frame stands for.
 fn udp_port(outgoing: &Outgoing<'_>) -> Option<(u16, u32)> {
     const UDP: u8 = 17;
-    let info = Info::parse(outgoing.frame).ok().filter(|info| info.protocol == UDP)?;
-    let (_, destination) = info.ports(outgoing.frame)?;
+    let packet = ParsedPacket::parse(outgoing.frame).ok()?;
+    let (_, destination) = packet.ports().filter(|_| packet.info.protocol == UDP)?;
     let header = vnet::Header::parse(outgoing.vnet_header);
-    Some((destination, Train::with_info(&info, outgoing.frame, &header).count))
+    Some((destination, Train::of(&packet, &header).count))
 }
 
 /// What a device does not take is lost, as the packet loop's frames are.

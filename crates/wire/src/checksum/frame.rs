@@ -1,6 +1,6 @@
 //! The checksums of a whole frame: finishing partial ones, and checking all of them.
 
-use crate::packet::{Info, Version};
+use crate::packet::{Info, ParsedPacket, Version};
 use crate::{bytes, ethernet, icmp, ipv4, tcp, udp, vnet};
 
 use super::{add, pseudo_header, sum};
@@ -42,8 +42,13 @@ pub fn complete(frame: &mut [u8], vnet: &mut vnet::Header) -> bool {
 /// (RFC 8200, 8.1).
 #[must_use]
 pub fn verify(frame: &[u8]) -> bool {
-    let Ok(info) = Info::parse(frame) else { return false };
-    header_holds(frame, &info) && transport_holds(frame, &info)
+    ParsedPacket::parse(frame).is_ok_and(|packet| holds(&packet))
+}
+
+/// The same for a packet.
+#[must_use]
+pub fn holds(packet: &ParsedPacket<'_>) -> bool {
+    header_holds(packet) && transport_holds(packet)
 }
 
 /// What a transport checksum covers, and where it is kept.
@@ -109,12 +114,14 @@ fn field_offset(info: &Info) -> Option<usize> {
     }
 }
 
-fn header_holds(frame: &[u8], info: &Info) -> bool {
+fn header_holds(packet: &ParsedPacket<'_>) -> bool {
+    let ParsedPacket { info, frame } = packet;
     let header = frame.get(ethernet::HEADER_LEN..info.transport).unwrap_or_default();
     info.version == Version::V6 || (header.len() >= ipv4::HEADER_LEN && sum(header) == 0xffff)
 }
 
-fn transport_holds(frame: &[u8], info: &Info) -> bool {
+fn transport_holds(packet: &ParsedPacket<'_>) -> bool {
+    let ParsedPacket { info, frame } = packet;
     let cover = match Cover::of(frame, info) {
         Ok(Some(cover)) => cover,
         Ok(None) => return true,

@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use crate::packet::{Info, Version};
+use crate::packet::{Info, ParsedPacket, Version};
 use crate::{bytes, checksum, ethernet, ipv4, vnet};
 
 use super::{ECHO_REPLY_V4, ECHO_REPLY_V6, ECHO_REQUEST_V4, ECHO_REQUEST_V6, HEADER_LEN};
@@ -16,27 +16,28 @@ const TTL: u8 = 64;
 /// wrong checksum, is a fragment or a multicast, or takes an IPv6 routing header. Options of the
 /// IPv4 header and other IPv6 extension headers are sent back as they came.
 pub fn echo_reply_in_place(frame: &mut [u8], vnet: &mut vnet::Header) -> bool {
-    let Ok(info) = Info::parse(frame) else { return false };
-    if !is_answerable(frame, &info, vnet) {
+    let Ok(packet) = ParsedPacket::parse(frame) else { return false };
+    if !is_answerable(&packet, vnet) {
         return false;
     }
+    let info = packet.info;
     *vnet = vnet::Header::default();
     reply(frame, &info).is_some()
 }
 
-fn is_answerable(frame: &[u8], info: &Info, vnet: &vnet::Header) -> bool {
+fn is_answerable(packet: &ParsedPacket<'_>, vnet: &vnet::Header) -> bool {
+    let (info, payload) = (&packet.info, packet.payload());
     let asked = match info.version {
         Version::V4 => (super::PROTOCOL_V4, ECHO_REQUEST_V4),
         Version::V6 => (super::PROTOCOL_V6, ECHO_REQUEST_V6),
     };
-    let payload = info.payload(frame);
     let source_is_host = !info.source.is_multicast() && !info.source.is_unspecified();
     (info.protocol, payload.first().copied()) == (asked.0, Some(asked.1))
         && payload.len() >= HEADER_LEN
         && !(info.is_fragment || info.is_multicast)
         && info.destination == info.final_destination
         && source_is_host
-        && (vnet.needs_csum() || checksum::verify(frame))
+        && (vnet.needs_csum() || checksum::holds(packet))
 }
 
 fn reply(frame: &mut [u8], info: &Info) -> Option<()> {

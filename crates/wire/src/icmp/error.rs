@@ -2,7 +2,7 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::packet::{Info, Version};
+use crate::packet::{Info, ParsedPacket, Version};
 use crate::{bytes, checksum, ethernet, ipv4, ipv6};
 
 use super::HEADER_LEN;
@@ -72,7 +72,8 @@ pub fn write_error(reply: &Reply, original: &[u8], out: &mut [u8]) -> Option<usi
 /// ICMP errors and redirects, later fragments, multicasts and broadcasts, nor to a source that is
 /// not one host. A packet too big for IPv6 multicast is treated like the others.
 #[must_use]
-pub fn may_send_error(info: &Info, frame: &[u8]) -> bool {
+pub fn may_send_error(packet: &ParsedPacket<'_>) -> bool {
+    let ParsedPacket { info, frame } = packet;
     let link_group = ethernet::View::parse(frame).is_ok_and(|view| view.is_multicast());
     let source_is_host = match info.source {
         IpAddr::V4(v4) => {

@@ -2,7 +2,7 @@
 
 use core::net::{IpAddr, Ipv6Addr};
 
-use crate::packet::Info;
+use crate::packet::{Info, ParsedPacket};
 use crate::{bytes, checksum, ethernet, ipv6};
 
 use super::{HEADER_LEN, PROTOCOL_V6};
@@ -37,15 +37,15 @@ impl Neighbour {
     /// Reads a frame; `None` when it holds none, or one that RFC 4861 (7.1) calls void.
     #[must_use]
     pub fn parse(frame: &[u8]) -> Option<Neighbour> {
-        let info = Info::parse(frame).ok()?;
+        let packet = ParsedPacket::parse(frame).ok()?;
+        let (info, message) = (&packet.info, packet.payload());
         let IpAddr::V6(source) = info.source else { return None };
-        let message = info.payload(frame);
         let kind = bytes::u8_at(message, 0).filter(|_| info.protocol == PROTOCOL_V6)?;
         let asks = kind == SOLICITATION;
         let valid = (asks || kind == ADVERTISEMENT)
             && info.ttl == HOP_LIMIT
             && bytes::u8_at(message, 1) == Some(0)
-            && checksum::verify(frame);
+            && checksum::holds(&packet);
         let target: [u8; 16] = bytes::array_at(message, HEADER_LEN).filter(|_| valid)?;
         let wanted = if asks { SOURCE_OPTION } else { TARGET_OPTION };
         let mac = option(message.get(HEADER_LEN + 16..)?, wanted);

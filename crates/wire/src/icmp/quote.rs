@@ -2,7 +2,7 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::packet::{Info, Version};
+use crate::packet::{ParsedPacket, Version};
 use crate::{bytes, ipv4, ipv6};
 
 use super::HEADER_LEN;
@@ -26,11 +26,12 @@ impl Quote {
     /// `None` where the frame is no such error, quotes less, a later fragment, or a packet with
     /// extension headers.
     #[must_use]
-    pub fn of(info: &Info, frame: &[u8]) -> Option<Quote> {
+    pub fn of(packet: &ParsedPacket<'_>) -> Option<Quote> {
+        let info = &packet.info;
         if !info.is_icmp_error || info.is_fragment {
             return None;
         }
-        let quoted = info.payload(frame).get(HEADER_LEN..)?;
+        let quoted = packet.payload().get(HEADER_LEN..)?;
         match info.version {
             Version::V4 => of_v4(quoted),
             Version::V6 => of_v6(quoted),
@@ -89,8 +90,8 @@ mod tests {
             };
             let mut out = [0; 1294];
             let length = write_error(&reply, &about, &mut out).unwrap();
-            let info = Info::parse(&out[..length]).unwrap();
-            let quote = Quote::of(&info, &out[..length]).unwrap();
+            let error = ParsedPacket::parse(&out[..length]).unwrap();
+            let quote = Quote::of(&error).unwrap();
             assert_eq!((quote.source, quote.destination), (from.ip(), to.ip()));
             assert_eq!((quote.protocol, quote.ports), (6, (80, 5000)));
         }
@@ -101,7 +102,7 @@ mod tests {
         let (from, to) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
         for message in [&[8, 0, 0, 0, 0, 0, 0, 0][..], &[3, 1, 0, 0, 0, 0, 0, 0, 0x45, 0]] {
             let frame = build::ip(from, to, 1, message);
-            assert_eq!(Quote::of(&Info::parse(&frame).unwrap(), &frame), None);
+            assert_eq!(Quote::of(&ParsedPacket::parse(&frame).unwrap()), None);
         }
     }
 }

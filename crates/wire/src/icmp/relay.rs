@@ -1,7 +1,7 @@
 //! Errors about the outer packet of a tunnel, made those about the inner one (RFC 2003, 4; RFC 2473,
 //! 8).
 
-use crate::packet::{Info, Version};
+use crate::packet::{Info, ParsedPacket, Version};
 use crate::{bytes, checksum, ethernet, ipip, ipv4, ipv6};
 
 use super::{HEADER_LEN, PACKET_TOO_BIG_V6, UNREACHABLE_V4};
@@ -14,11 +14,11 @@ const FRAGMENTATION_NEEDED: u8 = 4;
 ///
 /// `None` where the frame is no such error or quotes too little, or `out` is shorter than the frame.
 pub fn relay(frame: &[u8], out: &mut [u8]) -> Option<usize> {
-    let info = Info::parse(frame).ok()?;
+    let packet = ParsedPacket::parse(frame).ok()?;
+    let (info, message) = (&packet.info, packet.payload());
     if !info.is_icmp_error || info.is_fragment {
         return None;
     }
-    let message = info.payload(frame);
     let outer = message.get(HEADER_LEN..)?;
     let (overhead, to, inner) = match info.version {
         Version::V4 => inner_v4(outer)?,
@@ -109,11 +109,12 @@ mod tests {
             let length = relay(&error[..length], &mut out).unwrap();
             let relayed = &out[..length];
             assert!(checksum::verify(relayed));
-            let info = Info::parse(relayed).unwrap();
+            let relayed = ParsedPacket::parse(relayed).unwrap();
+            let info = relayed.info;
             assert_eq!((info.source, info.destination), (by.parse().unwrap(), client.ip()));
-            let quote = Quote::of(&info, relayed).unwrap();
+            let quote = Quote::of(&relayed).unwrap();
             assert_eq!((quote.source, quote.destination), (client.ip(), service.ip()));
-            assert_eq!(bytes::u32_at(info.payload(relayed), 4), Some(mtu));
+            assert_eq!(bytes::u32_at(relayed.payload(), 4), Some(mtu));
         }
     }
 

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::{endpoints, frames, pairs, payload};
 use crate::ecn::{self, Codepoint};
 use crate::hop::{Refusal, decrement_ttl};
-use crate::packet::{Info, Malformed, Version};
+use crate::packet::{Info, Malformed, ParsedPacket, Version};
 use crate::{build, checksum, corrupt, flow, tcp, vnet};
 
 #[test]
@@ -16,9 +16,10 @@ fn the_facts_of_a_packet_are_read_once() {
     assert_eq!((info.ip_len, info.ttl, info.ecn), (43, 64, Codepoint::NotEct));
     assert!(info.dont_fragment && !info.is_fragment && !info.is_multicast && !info.is_icmp_error);
     let frame = build::with_extension(build::udp(from6, to6, b"abc"), 0, &[0; 8]);
-    let info = Info::parse(&frame).unwrap();
+    let packet = ParsedPacket::parse(&frame).unwrap();
+    let info = packet.info;
     assert_eq!((info.protocol, info.transport, info.ip_len), (17, 62, 59));
-    assert_eq!(info.ports(&frame), Some((1000, 2000)));
+    assert_eq!(packet.ports(), Some((1000, 2000)));
 }
 
 #[test]
@@ -153,11 +154,12 @@ fn a_routing_header_makes_the_checksum_cover_the_final_destination() {
     let mut frame = build::with_extension(build::udp(from, to, b"abc"), 43, &routing);
     // The next stop in the fixed header; the checksum was made for fd00::2.
     frame[53] = 0x77;
-    let info = Info::parse(&frame).unwrap();
+    let packet = ParsedPacket::parse(&frame).unwrap();
+    let info = packet.info;
     assert_eq!(info.destination.to_string(), "fd00::77");
     assert_eq!(info.final_destination, to.ip());
     assert!(checksum::verify(&frame));
-    assert_eq!(flow::Key::new(&info, &frame).destination, to.ip());
+    assert_eq!(flow::Key::of(&packet).destination, to.ip());
 }
 
 #[test]

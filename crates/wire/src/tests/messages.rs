@@ -2,7 +2,7 @@ use std::net::IpAddr;
 
 use super::{pairs, payload};
 use crate::icmp::{self, Kind, Reply, echo_reply_in_place, may_send_error, write_error};
-use crate::packet::Info;
+use crate::packet::{Info, ParsedPacket};
 use crate::{build, checksum, tcp, vnet};
 
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 9];
@@ -81,7 +81,7 @@ fn an_error_needs_a_packet_room_and_a_source_of_its_version() {
 }
 
 fn may(frame: &[u8]) -> bool {
-    may_send_error(&Info::parse(frame).unwrap(), frame)
+    may_send_error(&ParsedPacket::parse(frame).unwrap())
 }
 
 #[test]
@@ -152,9 +152,10 @@ fn replies_swap_addresses_and_verify_in_both_versions() {
         let mut frame =
             build::with_ttl(build::echo_request(from.ip(), to.ip(), 7, 8, &payload(1400)), 3);
         assert!(echo_reply_in_place(&mut frame, &mut vnet::Header::default()));
-        let info = Info::parse(&frame).unwrap();
+        let packet = ParsedPacket::parse(&frame).unwrap();
+        let info = packet.info;
         assert_eq!((info.source, info.destination, info.ttl), (to.ip(), from.ip(), 64));
-        let view = icmp::View::parse(info.payload(&frame)).unwrap();
+        let view = icmp::View::parse(packet.payload()).unwrap();
         assert_eq!((view.identifier(), view.sequence(), view.code()), (7, 8, 0));
         assert_eq!(view.body(), payload(1400));
         assert!(checksum::verify(&frame));

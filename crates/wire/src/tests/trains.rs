@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::{endpoints, pairs, payload};
-use crate::packet::Info;
+use crate::packet::{Info, ParsedPacket};
 use crate::segment::{Train, write_range};
 use crate::{build, bytes, checksum, ipv4, tcp, udp, vnet};
 
@@ -18,7 +18,7 @@ fn cut(
 }
 
 fn segment(frame: &[u8]) -> tcp::View<'_> {
-    tcp::View::parse(Info::parse(frame).unwrap().payload(frame)).unwrap()
+    tcp::View::parse(ParsedPacket::parse(frame).unwrap().payload()).unwrap()
 }
 
 #[test]
@@ -194,9 +194,9 @@ fn trains() -> impl Strategy<Value = (Vec<u8>, vnet::Header)> {
 }
 
 fn transport_payload(frame: &[u8]) -> Vec<u8> {
-    let info = Info::parse(frame).unwrap();
-    let payload = info.payload(frame);
-    match info.protocol {
+    let packet = ParsedPacket::parse(frame).unwrap();
+    let payload = packet.payload();
+    match packet.info.protocol {
         tcp::PROTOCOL => tcp::View::parse(payload).unwrap().payload().to_vec(),
         _ => udp::View::parse(payload).unwrap().payload().to_vec(),
     }

@@ -2,8 +2,8 @@
 
 use core::net::Ipv4Addr;
 
-use super::{Ends, IDENTIFIER, TIMESTAMP, change_checksum, rewrite};
-use crate::packet::{Info, Version};
+use super::{Ends, HeaderOffsets, IDENTIFIER, TIMESTAMP, change_checksum, rewrite};
+use crate::packet::{Info, ParsedPacket, Version};
 use crate::{bytes, checksum, ethernet, icmp, ipv4, tcp, udp};
 
 /// The packet that an ICMP error of IPv4 quotes.
@@ -15,15 +15,18 @@ pub struct Quoted {
     pub source: (Ipv4Addr, u16),
     /// Its receiver; of a query with the same identifier.
     pub destination: (Ipv4Addr, u16),
-    /// Where its IP header and its transport header begin in the frame.
-    places: (usize, usize),
+    offsets: HeaderOffsets,
 }
 
 impl Quoted {
     /// Reads what an error quotes: the IP header and 8 bytes behind it (RFC 792). `None` where the
     /// frame is no such error, or quotes less, a later fragment, or another protocol.
     #[must_use]
-    pub fn of(info: &Info, frame: &[u8]) -> Option<Quoted> {
+    pub fn of(packet: &ParsedPacket<'_>) -> Option<Quoted> {
+        Quoted::find(packet.frame, &packet.info)
+    }
+
+    fn find(frame: &[u8], info: &Info) -> Option<Quoted> {
         if !info.is_icmp_error || info.is_fragment || info.version != Version::V4 {
             return None;
         }
@@ -50,7 +53,7 @@ impl Quoted {
             protocol,
             source: (address(super::SOURCE)?, ports.0),
             destination: (address(super::DESTINATION)?, ports.1),
-            places: (at, at + header),
+            offsets: HeaderOffsets { ip: at, transport: at + header },
         })
     }
 }
@@ -59,7 +62,7 @@ impl Quoted {
 /// stay (RFC 5508, REQ-4 and REQ-5). `false` where it quotes too little or its checksum is wrong
 /// (REQ-3); nothing is changed then.
 pub fn error(frame: &mut [u8], info: &Info, outer: &Ends, inner: &Ends) -> bool {
-    let Some(quoted) = Quoted::of(info, frame) else { return false };
+    let Some(quoted) = Quoted::find(frame, info) else { return false };
     checksum::verify(frame) && change(frame, info, &quoted, outer, inner).is_some()
 }
 
@@ -70,9 +73,8 @@ fn change(
     outer: &Ends,
     inner: &Ends,
 ) -> Option<()> {
-    let (_, transport) = quoted.places;
-    let change = rewrite(frame, quoted.places, quoted.protocol, inner)?;
-    let field = transport
+    let change = rewrite(frame, quoted.offsets, quoted.protocol, inner)?;
+    let field = quoted.offsets.transport
         + match quoted.protocol {
             tcp::PROTOCOL => tcp::CHECKSUM,
             udp::PROTOCOL => udp::CHECKSUM,

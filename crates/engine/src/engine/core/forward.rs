@@ -1,12 +1,12 @@
 //! From lane to lane: what happens to a packet at the end of one.
 
 use windtunnel_model::{Lane, PortId, RouterId, Time};
-use windtunnel_wire::{ethernet, hop, icmp, vnet};
+use windtunnel_wire::{ethernet, hop, icmp};
 
 use super::Core;
 use crate::engine::{Departure, Express};
 use crate::network::{Addressing, End};
-use crate::packet::{Packet, Shape};
+use crate::packet::{MeasuredFrame, Packet};
 use crate::records::{RouterReason, Tag, TaggedShape};
 use crate::router::{Refusal, Verdict};
 use crate::tunnel::Tunnel;
@@ -21,17 +21,16 @@ impl Core {
         &mut self,
         now: Time,
         port: PortId,
-        (vnet, mut shape): (vnet::Header, Shape),
+        mut frame: MeasuredFrame<'_>,
         mut tunnel: Option<Tunnel>,
-        frame: &mut [u8],
     ) -> Option<Express> {
         let mut lane = self.network.lane_of(port);
         let mut came_by = None;
         if let Some(entered) = &tunnel {
-            shape = shape.longer(entered.overhead);
+            frame.shape = frame.shape.longer(entered.overhead);
             self.work.recorder.lengthen_entering(entered.overhead);
         }
-        while self.chains[lane.index()].is_clear(now, &shape) {
+        while self.chains[lane.index()].is_clear(now, &frame.shape) {
             let chain = &self.chains[lane.index()];
             let next = match self.network.end(lane) {
                 // What is in the outbox leaves first.
@@ -42,32 +41,33 @@ impl Core {
                 {
                     break;
                 }
-                End::Node { port: to, .. } if self.is_wrapped_for(to, frame, tunnel.as_ref()) => {
+                End::Node { port: to, .. }
+                    if self.is_wrapped_for(to, frame.bytes, tunnel.as_ref()) =>
+                {
                     break;
                 }
                 End::Node { port, addresses } => {
                     let (chain, work) = (&mut self.chains[lane.index()], &mut self.work);
-                    chain.pass(now, &shape, frame, &mut work.recorder);
-                    address(frame, addresses);
-                    return Some(Express { port, lane, vnet });
+                    chain.pass(now, &frame.shape, frame.bytes, &mut work.recorder);
+                    address(frame.bytes, addresses);
+                    return Some(Express { port, lane, vnet: frame.vnet });
                 }
-                End::Lan(id) => match self.only_outlet(now, id, lane, frame) {
+                End::Lan(id) => match self.only_outlet(now, id, lane, frame.bytes) {
                     Some(next) => {
                         let (chain, work) = (&mut self.chains[lane.index()], &mut self.work);
-                        chain.pass(now, &shape, frame, &mut work.recorder);
+                        chain.pass(now, &frame.shape, frame.bytes, &mut work.recorder);
                         next
                     }
                     None => break,
                 },
                 End::Router(id) => {
-                    match self.route_at_once(now, id, lane, (frame, &vnet, &shape), tunnel.as_ref())
-                    {
+                    match self.route_at_once(now, id, lane, &mut frame, tunnel.as_ref()) {
                         Some((next, entered)) => {
                             let (chain, work) = (&mut self.chains[lane.index()], &mut self.work);
-                            chain.pass(now, &shape, frame, &mut work.recorder);
-                            self.routers[id.index()].forwarded += u64::from(shape.count);
+                            chain.pass(now, &frame.shape, frame.bytes, &mut work.recorder);
+                            self.routers[id.index()].forwarded += u64::from(frame.shape.count);
                             if let Some(entered) = entered {
-                                shape = shape.longer(entered.overhead);
+                                frame.shape = frame.shape.longer(entered.overhead);
                                 work.recorder.lengthen_entering(entered.overhead);
                                 tunnel = Some(entered);
                             }
@@ -79,7 +79,7 @@ impl Core {
             };
             (came_by, lane) = (Some(lane), next);
         }
-        self.copy_in(now, lane, (port, came_by, tunnel), (vnet, shape), frame);
+        self.copy_in(now, lane, port, came_by, tunnel, &frame);
         None
     }
 
@@ -90,29 +90,28 @@ impl Core {
         now: Time,
         id: RouterId,
         lane: Lane,
-        (frame, vnet, shape): (&mut [u8], &vnet::Header, &Shape),
+        frame: &mut MeasuredFrame<'_>,
         tunnel: Option<&Tunnel>,
     ) -> Option<(Lane, Option<Tunnel>)> {
-        if !self.is_for_router(lane, frame) {
+        if !self.is_for_router(lane, frame.bytes) {
             return None;
         }
         if self.middleboxes.is_at(id) {
-            let next = tunnel
-                .is_none()
-                .then(|| self.pass_middlebox_at_once(now, id, lane, (frame, vnet, shape)));
+            let next = tunnel.is_none().then(|| self.pass_middlebox_at_once(now, id, lane, frame));
             return next.flatten().map(|next| (next, None));
         }
-        let (next, entered) = match self.judge(now, id, frame, (tunnel, None)) {
+        let (next, entered) = match self.judge(now, id, frame.bytes, tunnel, None) {
             Judgement::Plain(Verdict::Forward(next)) => (next, None),
             Judgement::Redirect(Verdict::Forward(next), tunnel, hit) => (next, Some((tunnel, hit))),
             _ => return None,
         };
         let within = entered.as_ref().map(|(tunnel, _)| tunnel).or(tunnel);
-        if !self.address_next(now, next, frame, within) || hop::decrement_ttl(frame).is_err() {
+        let may_go = self.address_next(now, next, frame.bytes, within);
+        if !may_go || hop::decrement_ttl(frame.bytes).is_err() {
             return None;
         }
         if let Some((_, hit)) = entered {
-            self.count_hit(id, hit, shape);
+            self.count_hit(id, hit, &frame.shape);
         }
         Some((next, entered.map(|(tunnel, _)| tunnel)))
     }
@@ -169,13 +168,16 @@ impl Core {
         &mut self,
         now: Time,
         lane: Lane,
-        (origin, came_by, tunnel): (PortId, Option<Lane>, Option<Tunnel>),
-        (vnet, shape): (vnet::Header, Shape),
-        frame: &[u8],
+        origin: PortId,
+        came_by: Option<Lane>,
+        tunnel: Option<Tunnel>,
+        frame: &MeasuredFrame<'_>,
     ) {
-        match self.work.pool.copy(frame) {
+        let MeasuredFrame { bytes, vnet, shape } = frame;
+        match self.work.pool.copy(bytes) {
             Some(buf) => {
-                let mut packet = Packet::new(buf, vnet, shape, self.work.sent, &mut self.work.pool);
+                let mut packet =
+                    Packet::new(buf, *vnet, *shape, self.work.sent, &mut self.work.pool);
                 (packet.origin, packet.came_by) = (Some(origin), came_by);
                 // Its shape and tag have the tunnel's header already.
                 packet.tunnel = tunnel;
@@ -187,8 +189,8 @@ impl Core {
                 let recorder = &mut self.work.recorder;
                 let tag = recorder.entering();
                 let chain = &mut self.chains[lane.index()];
-                let offered = TaggedShape { tag: &tag, shape: &shape };
-                chain.offer_without_memory(now, offered, frame, recorder);
+                let offered = TaggedShape { tag: &tag, shape };
+                chain.offer_without_memory(now, offered, bytes, recorder);
             }
         }
     }
@@ -206,11 +208,11 @@ impl Core {
             }
             return;
         }
-        let way = (packet.tunnel.as_ref(), packet.aim);
-        let verdict = match self.judge(now, id, packet.frame(), way) {
+        let tunnel = packet.tunnel.as_ref();
+        let verdict = match self.judge(now, id, packet.frame(), tunnel, packet.aim) {
             Judgement::Plain(verdict) => verdict,
             Judgement::Redirect(verdict, tunnel, hit) => {
-                self.enter_tunnel(id, &mut packet, (tunnel, hit));
+                self.enter_tunnel(id, &mut packet, tunnel, hit);
                 verdict
             }
             Judgement::Keep => return self.keep(now, id, packet),
@@ -219,7 +221,7 @@ impl Core {
                 verdict
             }
             Judgement::Lost(service, on_loss) => {
-                return self.drop_lost(now, id, packet, (service, on_loss));
+                return self.drop_lost(now, id, packet, service, on_loss);
             }
         };
         self.finish_route(now, id, packet, verdict);

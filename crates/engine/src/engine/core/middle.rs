@@ -2,13 +2,13 @@
 
 use windtunnel_model::plan::Side;
 use windtunnel_model::{Lane, RouterId, Time};
-use windtunnel_wire::packet::{Info, Version};
+use windtunnel_wire::packet::{Info, ParsedPacket, Version};
 use windtunnel_wire::translate::{self, Quoted};
 use windtunnel_wire::{hop, icmp, vnet};
 
 use super::Core;
 use crate::middlebox::{Changes, Denial, Middlebox, Reading};
-use crate::packet::{Packet, Shape};
+use crate::packet::{MeasuredFrame, Packet};
 use crate::records::RouterReason;
 use crate::router::{self, Refusal, Verdict};
 use crate::tunnel::{Mouth, Tunnel};
@@ -32,20 +32,22 @@ impl Core {
         lane: Lane,
         mut packet: Packet,
     ) -> Result<(), (Packet, Verdict)> {
-        let Ok(mut info) = Info::parse(packet.frame()) else {
+        let Ok(mut parsed) = ParsedPacket::parse(packet.frame()) else {
             return Err((packet, Verdict::Malformed));
         };
-        if info.is_fragment && info.version == Version::V4 {
+        if parsed.info.is_fragment && parsed.info.version == Version::V4 {
+            let info = parsed.info;
             let Some(whole) = self.make_whole(now, id, &info, packet) else { return Ok(()) };
             packet = whole;
-            info = match Info::parse(packet.frame()) {
-                Ok(info) => info,
+            parsed = match ParsedPacket::parse(packet.frame()) {
+                Ok(parsed) => parsed,
                 Err(_) => return Err((packet, Verdict::Malformed)),
             };
         }
         let mut changes = Changes::default();
-        let way = (lane, packet.tunnel.as_ref());
-        let outcome = self.survey(now, id, way, (&info, packet.frame()), &mut changes);
+        let tunnel = packet.tunnel.as_ref();
+        let outcome = self.survey(now, id, lane, tunnel, &parsed, &mut changes);
+        let info = parsed.info;
         self.middleboxes.asked(id);
         match outcome {
             Ok(next) => {
@@ -76,26 +78,27 @@ impl Core {
         now: Time,
         id: RouterId,
         lane: Lane,
-        (frame, vnet, shape): (&mut [u8], &vnet::Header, &Shape),
+        frame: &mut MeasuredFrame<'_>,
     ) -> Option<Lane> {
-        let info = Info::parse(frame).ok()?;
+        let packet = ParsedPacket::parse(frame.bytes).ok()?;
         // What has to be put together, or reported about, is held.
-        if info.is_fragment || info.is_icmp_error {
+        if packet.info.is_fragment || packet.info.is_icmp_error {
             return None;
         }
         let mut changes = Changes::default();
-        let outcome = self.survey(now, id, (lane, None), (&info, frame), &mut changes);
+        let outcome = self.survey(now, id, lane, None, &packet, &mut changes);
         self.middleboxes.asked(id);
         let next = outcome.ok()?;
         // Nothing is changed until it is certain that it goes on.
-        let macs = self.next_addresses(now, next, (info.source, changes.destination(&info)))?;
-        if !write(frame, &info, vnet, &changes) {
+        let macs = self.next_addresses(now, next, &packet.info, &changes)?;
+        let info = packet.info;
+        if !write(frame.bytes, &info, &frame.vnet, &changes) {
             return None;
         }
-        let forwarded = hop::decrement_ttl(frame);
+        let forwarded = hop::decrement_ttl(frame.bytes);
         debug_assert!(forwarded.is_ok(), "the verdict has looked at the TTL");
-        macs.write(frame);
-        self.note_translated(id, &changes, shape.count);
+        macs.write(frame.bytes);
+        self.note_translated(id, &changes, frame.shape.count);
         Some(next)
     }
 
@@ -105,10 +108,12 @@ impl Core {
         &mut self,
         now: Time,
         id: RouterId,
-        (lane, tunnel): (Lane, Option<&Tunnel>),
-        (info, frame): (&Info, &[u8]),
+        lane: Lane,
+        tunnel: Option<&Tunnel>,
+        packet: &ParsedPacket<'_>,
         changes: &mut Changes,
     ) -> Result<Lane, Stop> {
+        let info = &packet.info;
         let came = self.middleboxes.interface(lane.reverse()).side;
         let Some(middlebox) = self.middleboxes.at_mut(id) else {
             return Err(Stop::Verdict(Verdict::Ignore));
@@ -116,7 +121,7 @@ impl Core {
         if !router::travels(info) {
             return Err(Stop::Verdict(Verdict::Ignore));
         }
-        let reading = Reading::of(info, frame);
+        let reading = Reading::of(packet);
         middlebox.enter(now, came, info, &reading, changes).map_err(Stop::Denied)?;
         let destination = changes.destination(info);
         let is_plain = destination == info.destination;
@@ -124,17 +129,16 @@ impl Core {
         if closed && self.is_inside(id, lane, info) {
             return Err(Stop::Verdict(Verdict::Refuse(Refusal::NoRoute)));
         }
-        let packet = (info, frame);
         let verdict = match tunnel {
             Some(tunnel) => router::decide_tunnel(&mut self.network, id, packet, tunnel),
             None => router::decide_route_to(&mut self.network, id, destination, packet),
         };
         let Verdict::Forward(next) = verdict else { return Err(Stop::Verdict(verdict)) };
-        let way = (came, self.middleboxes.interface(next));
+        let goes = self.middleboxes.interface(next);
         let Some(middlebox) = self.middleboxes.at_mut(id) else {
             return Err(Stop::Verdict(Verdict::Ignore));
         };
-        middlebox.leave(now, way, packet, &reading, changes).map_err(Stop::Denied)?;
+        middlebox.leave(now, came, goes, packet, &reading, changes).map_err(Stop::Denied)?;
         Ok(next)
     }
 
@@ -153,12 +157,13 @@ impl Core {
     /// it is made one about what its sender has sent. `None`: it goes nowhere.
     pub(super) fn readdress(&mut self, id: RouterId, mut packet: Packet) -> Option<Packet> {
         let translated = |core: &mut Core, packet: &mut Packet| {
-            let info = Info::parse(packet.frame()).ok()?;
+            let parsed = ParsedPacket::parse(packet.frame()).ok()?;
+            let info = parsed.info;
             let middlebox = core.middleboxes.at(id)?;
             if info.version != Version::V4 || !info.is_icmp_error || middlebox.nat.is_none() {
                 return Some(());
             }
-            let Some(quoted) = Quoted::of(&info, packet.frame()) else { return Some(()) };
+            let Some(quoted) = Quoted::of(&parsed) else { return Some(()) };
             let changes = middlebox.readdress(info.destination, &quoted)?;
             let (frame, vnet) = packet.settled(&mut core.work.pool);
             write(frame, &info, vnet, &changes).then_some(())

@@ -2,14 +2,13 @@
 
 use windtunnel_model::plan::{OnLoss, ROUTER_MAC, ServiceChange};
 use windtunnel_model::{NodeId, PortId, RouterId, ServiceId, Time};
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::reset::{self, Reset};
-use windtunnel_wire::vnet;
 
 use super::Core;
 use super::ways::Surveyor;
 use crate::event::{Event, EventKind};
-use crate::packet::{Packet, Shape};
+use crate::packet::{MeasuredFrame, Packet, Shape};
 use crate::records::RouterReason;
 use crate::router::{self, Refusal, Verdict};
 use crate::services::{Hit, Redirection, Silenced};
@@ -38,21 +37,23 @@ impl Core {
         now: Time,
         id: RouterId,
         frame: &[u8],
-        (tunnel, aim): (Option<&Tunnel>, Option<PortId>),
+        tunnel: Option<&Tunnel>,
+        aim: Option<PortId>,
     ) -> Judgement {
-        let Ok(info) = Info::parse(frame) else { return Judgement::Plain(Verdict::Malformed) };
-        let packet = (&info, frame);
+        let Ok(packet) = ParsedPacket::parse(frame) else {
+            return Judgement::Plain(Verdict::Malformed);
+        };
         if let Some(tunnel) = tunnel {
             if tunnel.end == Mouth::Router(id) {
-                return Core::judge_arrived(&info);
+                return Core::judge_arrived(&packet.info);
             }
-            return Judgement::Plain(router::decide_tunnel(&mut self.network, id, packet, tunnel));
+            return Judgement::Plain(router::decide_tunnel(&mut self.network, id, &packet, tunnel));
         }
-        let verdict = router::decide(&mut self.network, &self.services.filter, id, packet);
+        let verdict = router::decide(&mut self.network, &self.services.filter, id, &packet);
         if verdict != Verdict::Service {
             return Judgement::Plain(verdict);
         }
-        self.judge_service(now, id, packet, aim)
+        self.judge_service(now, id, &packet, aim)
     }
 
     #[inline(never)]
@@ -60,14 +61,14 @@ impl Core {
         &mut self,
         now: Time,
         id: RouterId,
-        (info, frame): (&Info, &[u8]),
+        packet: &ParsedPacket<'_>,
         aim: Option<PortId>,
     ) -> Judgement {
         // What ends here begins nothing.
-        let expires = info.ttl <= 1;
-        match self.redirect(now, id, (info, frame, aim), !expires) {
+        let expires = packet.info.ttl <= 1;
+        match self.redirect(now, id, packet, aim, !expires) {
             Redirection::None => {
-                Judgement::Plain(router::decide_route(&mut self.network, id, info, frame))
+                Judgement::Plain(router::decide_route(&mut self.network, id, packet))
             }
             Redirection::Answer => Judgement::Plain(Verdict::Echo),
             Redirection::Lost(service, on_loss) => Judgement::Lost(service, on_loss),
@@ -76,12 +77,11 @@ impl Core {
             }
             Redirection::Held(_, holder) if holder == id => Judgement::Keep,
             Redirection::Held(service, holder) => {
-                let is_v6 = info.destination.is_ipv6();
+                let is_v6 = packet.info.destination.is_ipv6();
                 let tunnel = self.services.detour(service, is_v6, id, holder);
-                self.judge_detour(id, (info, frame), tunnel)
+                self.judge_detour(id, packet, tunnel)
             }
             Redirection::To(tunnel, hit) => {
-                let packet = (info, frame);
                 let verdict = router::decide_tunnel(&mut self.network, id, packet, &tunnel);
                 Judgement::Redirect(verdict, tunnel, hit)
             }
@@ -93,16 +93,17 @@ impl Core {
         &mut self,
         now: Time,
         id: RouterId,
-        packet: (&Info, &[u8], Option<PortId>),
+        packet: &ParsedPacket<'_>,
+        aim: Option<PortId>,
         commit: bool,
     ) -> Redirection {
         let Core { services, ways, network, chains, segments, vertices, .. } = self;
         let mut surveyor = Surveyor { known: ways, network, chains, segments, vertices };
         let way = &mut |port| surveyor.way(id, port);
         if !commit {
-            return services.foresee(now, id, (packet.0, packet.1), way);
+            return services.foresee(now, id, packet, way);
         }
-        let redirection = services.redirect(now, id, packet, way);
+        let redirection = services.redirect(now, id, packet, aim, way);
         if let Some(moved) = services.take_moved() {
             let kind = EventKind::Redirected { row: moved.row, router: id, replica: moved.replica };
             self.events.push(Event { at: now, kind });
@@ -122,15 +123,15 @@ impl Core {
     pub(crate) fn take_reply(
         &mut self,
         port: PortId,
-        (frame, header, packets): (&mut [u8], &vnet::Header, u32),
+        frame: &mut MeasuredFrame<'_>,
     ) -> Result<Option<Tunnel>, Silenced> {
         let Core { services, ways, network, chains, segments, vertices, .. } = self;
         let generation = ways.generation;
         let mut surveyor = Surveyor { known: ways, network, chains, segments, vertices };
         let way = &mut |router, end| surveyor.way(router, end);
-        let tunnel = services.take_reply(port, (&mut *frame, header, packets), generation, way)?;
+        let tunnel = services.take_reply(port, frame, generation, way)?;
         if let Some(tunnel) = &tunnel {
-            self.lead_back(self.network.lane_of(port), frame, tunnel);
+            self.lead_back(self.network.lane_of(port), frame.bytes, tunnel);
         }
         Ok(tunnel)
     }
@@ -147,7 +148,8 @@ impl Core {
         &mut self,
         id: RouterId,
         packet: &mut Packet,
-        (tunnel, hit): (Tunnel, Hit),
+        tunnel: Tunnel,
+        hit: Hit,
     ) {
         self.count_hit(id, hit, &packet.shape);
         packet.aim = None;
@@ -160,7 +162,8 @@ impl Core {
         now: Time,
         id: RouterId,
         packet: Packet,
-        (service, on_loss): (ServiceId, OnLoss),
+        service: ServiceId,
+        on_loss: OnLoss,
     ) {
         let count = packet.shape.count;
         self.note_refusal(id, RouterReason::ReplicaLost, &packet);

@@ -5,7 +5,7 @@
 
 use windtunnel_model::{Lane, RouterId, Time};
 use windtunnel_wire::hop;
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::{Info, ParsedPacket};
 
 use super::Core;
 use super::redirect::Judgement;
@@ -34,7 +34,7 @@ impl Core {
     pub(super) fn judge_detour(
         &mut self,
         id: RouterId,
-        packet: (&Info, &[u8]),
+        packet: &ParsedPacket<'_>,
         tunnel: Tunnel,
     ) -> Judgement {
         Judgement::Detour(router::decide_tunnel(&mut self.network, id, packet, &tunnel), tunnel)
@@ -62,7 +62,7 @@ impl Core {
             let Core { services, ways, network, chains, segments, vertices, .. } = self;
             let mut surveyor = Surveyor { known: ways, network, chains, segments, vertices };
             let way = &mut |port| surveyor.way(id, port);
-            services.take_held(now, id, from, (header, frame), way)
+            services.take_held(now, id, from, header, frame, way)
         };
         match taken {
             Taken::Yes => {
@@ -81,17 +81,17 @@ impl Core {
     /// Sends on what is of no connection that is kept.
     fn send_plainly(&mut self, now: Time, id: RouterId, from: Side, mut packet: Packet) {
         if from == Side::Client
-            && let Ok(info) = Info::parse(packet.frame())
+            && let Ok(parsed) = ParsedPacket::parse(packet.frame())
         {
             let Core { services, ways, network, chains, segments, vertices, .. } = self;
             let mut surveyor = Surveyor { known: ways, network, chains, segments, vertices };
             let way = &mut |port| surveyor.way(id, port);
-            match services.redirect_plainly(now, id, (&info, packet.frame()), way) {
+            match services.redirect_plainly(now, id, &parsed, way) {
                 Redirection::To(tunnel, hit) => {
-                    self.enter_tunnel(id, &mut packet, (tunnel, hit));
+                    self.enter_tunnel(id, &mut packet, tunnel, hit);
                 }
                 Redirection::Lost(service, on_loss) => {
-                    return self.drop_lost(now, id, packet, (service, on_loss));
+                    return self.drop_lost(now, id, packet, service, on_loss);
                 }
                 Redirection::None | Redirection::Answer | Redirection::Held(..) => {}
             }

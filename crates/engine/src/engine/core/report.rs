@@ -3,7 +3,7 @@
 use windtunnel_model::plan::ROUTER_MAC;
 use windtunnel_model::{Lane, RouterId, Time, Vertex};
 use windtunnel_wire::icmp::{self, Kind, Reply};
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::{Info, ParsedPacket};
 use windtunnel_wire::{flow, vnet};
 
 use super::Core;
@@ -18,23 +18,23 @@ const MESSAGE_LEN_MAX: usize = 1294;
 
 impl Core {
     /// Sends a packet that a router made.
-    pub(super) fn originate(&mut self, now: Time, id: RouterId, packet: Packet) {
-        let Ok(info) = Info::parse(packet.frame()) else {
+    pub(super) fn originate(&mut self, now: Time, id: RouterId, mut packet: Packet) {
+        let Ok(parsed) = ParsedPacket::parse(packet.frame()) else {
             return packet.discard(&mut self.work.pool);
         };
-        let mut packet = packet;
+        let info = &parsed.info;
         if info.is_icmp_error && self.middleboxes.is_at(id) {
             let Some(translated) = self.readdress(id, packet) else { return };
             return self.send_out(now, id, translated);
         }
         if self.services.filter.may_hold(info.destination) {
-            match self.redirect(now, id, (&info, packet.frame(), packet.aim), true) {
+            let is_v6 = info.destination.is_ipv6();
+            match self.redirect(now, id, &parsed, packet.aim, true) {
                 Redirection::To(tunnel, hit) => {
-                    self.enter_tunnel(id, &mut packet, (tunnel, hit));
+                    self.enter_tunnel(id, &mut packet, tunnel, hit);
                 }
                 Redirection::Held(_, holder) if holder == id => return self.keep(now, id, packet),
                 Redirection::Held(service, holder) => {
-                    let is_v6 = info.destination.is_ipv6();
                     packet.enter(self.services.detour(service, is_v6, id, holder));
                 }
                 Redirection::None | Redirection::Answer | Redirection::Lost(..) => {}
@@ -45,15 +45,15 @@ impl Core {
 
     /// Sends a packet from a router, along its tunnel or to its address.
     pub(super) fn send_out(&mut self, now: Time, id: RouterId, packet: Packet) {
-        let Ok(info) = Info::parse(packet.frame()) else {
+        let Ok(parsed) = ParsedPacket::parse(packet.frame()) else {
             return packet.discard(&mut self.work.pool);
         };
         let lane = packet.tunnel.map_or_else(
-            || self.network.target(info.destination),
+            || self.network.target(parsed.info.destination),
             |tunnel| Some(tunnel.end.target()),
         );
         let lane = lane.and_then(|target| {
-            let flow = || flow::Key::new(&info, packet.frame()).hash64();
+            let flow = || flow::Key::of(&parsed).hash64();
             self.network.next_hop(id, None, target, flow)
         });
         match lane {
@@ -162,6 +162,6 @@ impl Core {
 
 /// What is known of a packet about which an error may be sent.
 fn reportable(packet: &Packet) -> Option<Info> {
-    let info = Info::parse(packet.frame()).ok()?;
-    icmp::may_send_error(&info, packet.frame()).then_some(info)
+    let parsed = ParsedPacket::parse(packet.frame()).ok()?;
+    icmp::may_send_error(&parsed).then_some(parsed.info)
 }

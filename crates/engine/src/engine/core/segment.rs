@@ -11,6 +11,7 @@ use windtunnel_wire::packet::Info;
 use super::Core;
 use crate::counters::DropReason;
 use crate::lan::Outlet;
+use crate::middlebox::Changes;
 use crate::network::{End, Station};
 use crate::packet::{Packet, Shape};
 use crate::records::{RouterReason, TaggedShape};
@@ -33,7 +34,7 @@ impl Core {
                 while let Some(lane) = self.segments[lan.index()].attachment(position) {
                     position += 1;
                     if lane != came.reverse() {
-                        self.leave_copy(now, lan, (came, lane), &mut packet);
+                        self.leave_copy(now, lan, came, lane, &mut packet);
                     }
                 }
                 packet.discard(&mut self.work.pool);
@@ -95,17 +96,19 @@ impl Core {
         mac.is_some_and(|mac| ethernet::set_addresses(frame, mac, station.mac))
     }
 
-    /// The Ethernet addresses of a router's frame that enters `lane`, where that needs no question;
-    /// `None`: it does.
+    /// The Ethernet addresses of a middlebox's frame that enters `lane` with these changes, where that
+    /// needs no question; `None`: it does.
     pub(super) fn next_addresses(
         &self,
         now: Time,
         lane: Lane,
-        (source, destination): (IpAddr, IpAddr),
+        info: &Info,
+        changes: &Changes,
     ) -> Option<NextAddresses> {
         let End::Lan(lan) = self.network.end(lane) else { return Some(NextAddresses(None)) };
         let station = self.network.station(lane.reverse())?;
-        let address = self.network.neighbour(lan, Some(source), destination)?;
+        let destination = changes.destination(info);
+        let address = self.network.neighbour(lan, Some(info.source), destination)?;
         let mac = self.neighbours.get(&lane)?.fresh(now, address)?;
         Some(NextAddresses(Some((mac, station.mac))))
     }
@@ -180,13 +183,7 @@ impl Core {
         self.offer(now, lane, packet);
     }
 
-    fn leave_copy(
-        &mut self,
-        now: Time,
-        lan: LanId,
-        (came, lane): (Lane, Lane),
-        packet: &mut Packet,
-    ) {
+    fn leave_copy(&mut self, now: Time, lan: LanId, came: Lane, lane: Lane, packet: &mut Packet) {
         if let Some(copy) = packet.duplicate(&mut self.work.pool) {
             return self.leave(now, lan, came, lane, copy);
         }

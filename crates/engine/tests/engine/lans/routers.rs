@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use windtunnel_model::{LinkPatch, LinkProfile, RouterId, Span};
 use windtunnel_wire::arp::{self, Message};
 use windtunnel_wire::icmp::{NEIGHBOUR_FRAME_LEN, Neighbour};
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::{Info, ParsedPacket};
 use windtunnel_wire::{build, ethernet, icmp};
 
 use super::{PLAIN, answer, mac, ports, question, v4};
@@ -126,8 +126,8 @@ fn an_address_without_a_reply_is_unreachable_after_three_seconds() {
         [(0, 0), (0, 1), (1000 * MS, 0), (1000 * MS, 1), (2000 * MS, 0), (2000 * MS, 1),]
     );
     let refusal = net.out.last().unwrap();
-    let info = Info::parse(&refusal.frame).unwrap();
-    let message = icmp::View::parse(info.payload(&refusal.frame)).unwrap();
+    let packet = ParsedPacket::parse(&refusal.frame).unwrap();
+    let message = icmp::View::parse(packet.payload()).unwrap();
     assert_eq!((refusal.port, refusal.at), (2, 3005 * MS), "5 ms to there");
     assert_eq!((message.kind(), message.code()), (3, 1));
     assert_eq!(net.engine.router(RouterId(0)).no_route, 1);

@@ -1,7 +1,7 @@
 //! Errors reach the end that they are about.
 
 use windtunnel_model::{LinkPatch, RouterId};
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::{build, checksum, icmp, tcp};
 
 use super::redirect::down;
@@ -10,9 +10,9 @@ use crate::support::{MS, up};
 
 fn message(frame: &[u8]) -> (IpAddr, u8, u8) {
     assert!(checksum::verify(frame));
-    let info = Info::parse(frame).unwrap();
-    let view = icmp::View::parse(info.payload(frame)).unwrap();
-    (info.source, view.kind(), view.code())
+    let packet = ParsedPacket::parse(frame).unwrap();
+    let view = icmp::View::parse(packet.payload()).unwrap();
+    (packet.info.source, view.kind(), view.code())
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Sizes: what fits a tunnel, and which end gets the error.
 
 use windtunnel_model::LinkPatch;
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::{Info, ParsedPacket};
 use windtunnel_wire::{build, checksum, icmp, mss, tcp};
 
 use super::redirect::down;
@@ -15,9 +15,9 @@ fn narrow(mtu: u32) -> LinkPatch {
 /// Source, type, code and MTU of an ICMP error in a frame, whose checksums hold.
 fn error(frame: &[u8]) -> (IpAddr, u8, u8, u32) {
     assert!(checksum::verify(frame));
-    let info = Info::parse(frame).unwrap();
-    let view = icmp::View::parse(info.payload(frame)).unwrap();
-    (info.source, view.kind(), view.code(), u32::from_be_bytes(view.rest()))
+    let packet = ParsedPacket::parse(frame).unwrap();
+    let view = icmp::View::parse(packet.payload()).unwrap();
+    (packet.info.source, view.kind(), view.code(), u32::from_be_bytes(view.rest()))
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use windtunnel_model::plan::Encapsulation;
 use windtunnel_model::{Lane, LinkProfile};
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::{arp, build, checksum, icmp, ipip, tcp};
 
 use super::*;
@@ -100,10 +100,11 @@ fn an_error_of_a_node_on_the_way_is_passed_on_to_the_client() {
     let out = net.out.last().unwrap();
     assert_eq!(out.port, CLIENT);
     assert!(checksum::verify(&out.frame));
-    let info = Info::parse(&out.frame).unwrap();
+    let packet = ParsedPacket::parse(&out.frame).unwrap();
+    let info = packet.info;
     assert_eq!((info.source, info.destination), (source, client(1).ip()));
     assert_eq!(out.frame[34..36], [11, 0]);
-    let quote = icmp::Quote::of(&info, &out.frame).unwrap();
+    let quote = icmp::Quote::of(&packet).unwrap();
     assert_eq!(
         (quote.source, quote.destination, quote.ports),
         (client(1).ip(), V4.into(), (1, 80))
