@@ -158,7 +158,7 @@ fn a_machine_that_is_silent_for_less_than_the_file_bears_goes_on_in_the_run() {
     let lasted = |event: &serde_json::Value| event["lasted_ns"].as_u64().unwrap();
     let longest = outcome.events("host-answers").iter().map(lasted).max().unwrap();
     // It is counted from the last datagram, which may have come after the first doubt.
-    assert!(longest >= SILENCE.as_nanos() as u64, "{longest}");
+    assert!(u128::from(longest) >= SILENCE.as_nanos(), "{longest}");
     assert!(!outcome.exit("c").is_empty(), "its results are here");
     assert!(outcome.stdout.contains("PASSED"), "{}", outcome.stdout);
 }
