@@ -184,9 +184,9 @@ fn the_example_runs_in_an_allocation_of_two_machines_and_leaves_nothing() {
         let output = slurm.submit(&lab, &file, &["--parsable", "--output=log-2"]);
         let job = String::from_utf8(output.stdout).unwrap();
         let log = lab.path().join("log-2");
-        until("the run begins", || {
+        until("both programs have begun", || {
             let said = fs::read_to_string(&log).unwrap_or_default();
-            said.contains("the run begins").then_some(())
+            ["a | began", "b | began"].iter().all(|line| said.contains(line)).then_some(())
         });
         assert!(slurm.command_of(user, "scancel", &[job.trim()]).status().unwrap().success());
         let results = lab.path().join(format!("windtunnel-{}", job.trim()));
