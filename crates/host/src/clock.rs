@@ -9,6 +9,6 @@ pub(crate) fn now() -> Time {
     Time::from_nanos(clock::monotonic_ns())
 }
 
-/// A beginning this much after its time is reported, and makes the run unfaithful. A program takes
-/// milliseconds to start anyway.
+/// A beginning this much after its time is reported, and makes the run unfaithful where `--max-lateness`
+/// allows no more. A program takes milliseconds to start anyway.
 pub(crate) const BEGIN_LATE: Span = Span::from_millis(10);

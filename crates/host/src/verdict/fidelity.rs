@@ -74,7 +74,8 @@ fn losses(evidence: &Evidence<'_>) -> Vec<String> {
 /// The same of one of several machines, which is named.
 pub(super) fn doubts_of_part(part: &PartEvidence<'_>) -> Vec<Doubt> {
     let between = part.evidence.tally.remote.map(remote).unwrap_or_default();
-    let all = began_late(part.results.began_late).into_iter().map(Doubt::of_speed);
+    let began = began_late(part.results.began_late, part.evidence.late_above);
+    let all = began.into_iter().map(Doubt::of_speed);
     let all = all.chain(doubts(&part.evidence)).chain(between.into_iter().map(Doubt::other));
     all.map(|doubt| doubt.of_host(&part.results.host)).collect()
 }
@@ -104,8 +105,8 @@ fn shortage(part: &PartEvidence<'_>) -> Option<String> {
 const STOOD_LEAST: Span = Span::from_millis(500);
 
 /// Programs and events of a machine that began late were late, and nothing else reports it.
-fn began_late(late: Span) -> Option<String> {
-    (late > BEGIN_LATE).then(|| {
+fn began_late(late: Span, late_above: Span) -> Option<String> {
+    (late > BEGIN_LATE.max(late_above)).then(|| {
         format!("the run began {} late there: programs and events were late", rounded(late))
     })
 }
@@ -167,7 +168,9 @@ mod tests {
 
     #[test]
     fn a_machine_on_which_the_run_began_late_is_doubted_with_the_delay() {
-        let late = |millis| began_late(Span::from_millis(millis));
+        let within = |late, bound| began_late(Span::from_millis(late), Span::from_millis(bound));
+        let late = |millis| within(millis, 1);
+        assert_eq!((within(105, 104).is_some(), within(105, 105)), (true, None));
         assert_eq!(late(0), None);
         assert_eq!(late(10), None);
         let text = late(105).unwrap();
