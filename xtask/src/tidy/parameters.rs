@@ -3,15 +3,9 @@
 
 use super::rust::code_of;
 
-/// Crates that still have such parameters.
-const NOT_YET: [&str; 4] = ["engine", "failover", "nat", "wire"];
-
 /// Finds parameters that are tuple patterns, of functions and methods, also of tests. Closures may
 /// have them.
 pub(super) fn check(name: &str, text: &str, faults: &mut Vec<String>) {
-    if NOT_YET.iter().any(|room| name.starts_with(&format!("crates/{room}/"))) {
-        return;
-    }
     let lines: Vec<String> = text.lines().map(code_of).collect();
     let code = lines.join("\n");
     for (at, _) in code.match_indices(KEYWORD) {
@@ -141,13 +135,5 @@ mod tests {
         ] {
             assert_eq!(faults_of("crates/x/src/a.rs", code), [] as [&str; 0], "{code}");
         }
-    }
-
-    #[test]
-    fn crates_that_still_have_them_are_left_out() {
-        let text = "fn f((a, b): Pair) {}\n";
-        assert_eq!(faults_of("crates/engine/src/a.rs", text), [] as [&str; 0]);
-        assert_eq!(faults_of("crates/engines/src/a.rs", text).len(), 1);
-        assert_eq!(faults_of("xtask/src/a.rs", text).len(), 1);
     }
 }

@@ -262,7 +262,7 @@ impl Play {
 
     fn announce(&mut self, key: FlowKey, flow: Flow) {
         let machine = self.machine_of(key);
-        let audience = self.audiences[machine].audience_of(&self.plan, &self.routes, &key);
+        let audience = self.audiences[machine].audience_of(&self.plan, &self.routes, key);
         let audience = audience.expect("no route is fixed, no router receives");
         let numbers =
             |members: &[u16]| members.iter().copied().map(usize::from).collect::<Vec<_>>();
