@@ -219,7 +219,8 @@ fn a_long_ping_of_the_machine_is_answered_in_fragments_and_the_run_stays_faithfu
         return;
     }
     // 3008 bytes of ICMP are three fragments of 1500 bytes, each way.
-    let script = "ping -n -c 2 -i 0.2 -s 3000 10.0.0.3 && ping -n -c 2 -i 0.2 -s 3000 fd00::3";
+    let script =
+        "ping -n -w 20 -c 2 -i 0.2 -s 3000 10.0.0.3 && ping -n -w 20 -c 2 -i 0.2 -s 3000 fd00::3";
     for user in users() {
         let lab = Lab::new(user);
         let outcome = lab.run_with(&behind("latency: 2ms", &["sh", "-c", script]), &HOST);
