@@ -30,8 +30,9 @@ def drain(connection, seconds):
         if not size:
             break
         bins[time.monotonic_ns() // BIN] += size
-    print(json.dumps({"what": "stream", "label": label.decode().strip(), "first_ns": first, "bins": sorted(bins.items()), "bin_ns": BIN}),
-          flush=True)
+    said = {"what": "stream", "label": label.decode().strip(), "first_ns": first, "bins": sorted(bins.items()), "bin_ns": BIN}
+    # With its end at once: print() writes that by itself, and other streams end at the same time.
+    print(json.dumps(said) + "\n", end="", flush=True)
     while connection.recv(1 << 18):
         pass
 
