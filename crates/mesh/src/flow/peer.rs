@@ -11,6 +11,7 @@ use core::cmp::Ordering;
 use windtunnel_model::flow::{Flow, FlowChange, FlowKey};
 
 use super::{Entry, Fingerprint, digest};
+use crate::wire::message::Delta;
 
 /// Ranges beyond a gap that are remembered; the furthest is forgotten, and asked for again later.
 const AHEAD_MAX: usize = 64;
@@ -84,23 +85,16 @@ impl PeerFlows {
         flows.into_keys().map(|key| FlowChange { key, flow: None }).collect()
     }
 
-    /// Takes a message in. If it is `full`, the entries are all flows with a version in its range.
-    pub(crate) fn apply(
-        &mut self,
-        prev: u64,
-        top: u64,
-        full: bool,
-        entries: &[Entry],
-        limit: usize,
-    ) -> Applied {
-        let mut applied = Applied { stale: top <= self.have, ..Applied::default() };
+    /// Takes a message in.
+    pub(crate) fn apply(&mut self, delta: &Delta, limit: usize) -> Applied {
+        let mut applied = Applied { stale: delta.top <= self.have, ..Applied::default() };
         if applied.stale {
             return applied;
         }
-        if full {
-            self.sweep(prev, top, entries, &mut applied);
+        if delta.full {
+            self.sweep(delta, &mut applied);
         }
-        for entry in entries {
+        for entry in &delta.entries {
             self.enter(entry, limit, &mut applied);
         }
         if self.ended.len() > limit {
@@ -108,7 +102,7 @@ impl PeerFlows {
             applied.refused += 1;
             self.restart();
         } else {
-            self.cover(prev, top);
+            self.cover(delta.prev, delta.top);
         }
         applied
     }
@@ -144,7 +138,8 @@ impl PeerFlows {
     }
 
     /// Ends the flows that a full list of a range does not name.
-    fn sweep(&mut self, prev: u64, top: u64, entries: &[Entry], applied: &mut Applied) {
+    fn sweep(&mut self, delta: &Delta, applied: &mut Applied) {
+        let Delta { prev, top, ref entries, .. } = *delta;
         let named: BTreeSet<_> =
             entries.iter().map(|entry| (entry.change.key, entry.version)).collect();
         let held = self.flows.iter().map(|(key, (version, _))| (*key, *version));
@@ -184,6 +179,7 @@ impl PeerFlows {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::RunId;
     use crate::flow::Audience;
     use crate::flow::own::OwnFlows;
     use proptest::prelude::*;
@@ -205,24 +201,28 @@ mod tests {
         Entry { version, change: FlowChange { key: key(number), flow } }
     }
 
+    fn delta(prev: u64, top: u64, full: bool, entries: &[Entry]) -> Delta {
+        Delta { run: RunId(1), prev, top, full, entries: entries.to_vec() }
+    }
+
     #[test]
     fn an_entry_after_a_gap_holds_at_once_and_a_late_entry_changes_nothing() {
         let mut peer = PeerFlows::default();
-        let end = peer.apply(1, 2, false, &[entry(2, 7, None)], 10);
+        let end = peer.apply(&delta(1, 2, false, &[entry(2, 7, None)]), 10);
         assert!(end.changes.is_empty() && peer.has_gap());
-        let late = peer.apply(0, 1, false, &[entry(1, 7, Some(flow(1)))], 10);
+        let late = peer.apply(&delta(0, 1, false, &[entry(1, 7, Some(flow(1)))]), 10);
         assert!(late.changes.is_empty(), "it had ended already");
         assert_eq!((peer.have(), peer.has_gap()), (2, false));
-        assert!(peer.apply(0, 1, false, &[entry(1, 7, Some(flow(1)))], 10).stale);
+        assert!(peer.apply(&delta(0, 1, false, &[entry(1, 7, Some(flow(1)))]), 10).stale);
     }
 
     #[test]
     fn a_full_list_ends_the_flows_it_does_not_name() {
         let mut peer = PeerFlows::default();
         let both = [entry(1, 1, Some(flow(1))), entry(2, 2, Some(flow(1)))];
-        peer.apply(0, 2, false, &both, 10);
+        peer.apply(&delta(0, 2, false, &both), 10);
         peer.restart();
-        let applied = peer.apply(0, 3, true, &[entry(2, 2, Some(flow(1)))], 10);
+        let applied = peer.apply(&delta(0, 3, true, &[entry(2, 2, Some(flow(1)))]), 10);
         assert_eq!(applied.changes, [FlowChange { key: key(1), flow: None }]);
         assert_eq!(peer.len(), 1);
     }
@@ -231,9 +231,13 @@ mod tests {
     fn flows_beyond_the_limit_are_refused_and_counted() {
         let mut peer = PeerFlows::default();
         let entries: Vec<_> = (1..=5).map(|n| entry(n, 1, Some(flow(n)))).collect();
-        assert_eq!(peer.apply(0, 5, false, &entries, 1).refused, 0, "one flow, changed often");
+        assert_eq!(
+            peer.apply(&delta(0, 5, false, &entries), 1).refused,
+            0,
+            "one flow, changed often"
+        );
         let second = [entry(6, 2, Some(flow(1)))];
-        assert_eq!(peer.apply(5, 6, false, &second, 1).refused, 1);
+        assert_eq!(peer.apply(&delta(5, 6, false, &second), 1).refused, 1);
         assert_eq!(peer.agrees(6, Fingerprint::default()), None, "known to be incomplete");
     }
 
@@ -242,7 +246,7 @@ mod tests {
         let mut peer = PeerFlows::default();
         for number in 1..1000 {
             let version = 1_000_000 - u64::from(number);
-            peer.apply(version - 1, version, false, &[entry(version, number, None)], 10);
+            peer.apply(&delta(version - 1, version, false, &[entry(version, number, None)]), 10);
             assert!(peer.ended.len() <= 10 && peer.ahead.len() <= AHEAD_MAX);
         }
     }
@@ -270,25 +274,11 @@ mod tests {
     }
 
     /// A message as it would be sent.
-    #[derive(Debug)]
-    struct Sent {
-        prev: u64,
-        top: u64,
-        full: bool,
-        entries: Vec<Entry>,
-    }
-
-    impl Sent {
-        fn new(own: &OwnFlows, from: u64) -> Sent {
-            let full = from < own.floor() || from == 0;
-            let (prev, ends) = if full { (0, 0) } else { (from, u64::MAX) };
-            let entries = own.after(prev, 1, ends).collect();
-            Sent { prev, top: own.version(), full, entries }
-        }
-
-        fn arrive(&self, peer: &mut PeerFlows) {
-            peer.apply(self.prev, self.top, self.full, &self.entries, 100);
-        }
+    fn send(own: &OwnFlows, from: u64) -> Delta {
+        let full = from < own.floor() || from == 0;
+        let (prev, ends) = if full { (0, 0) } else { (from, u64::MAX) };
+        let entries = own.after(prev, 1, ends).collect();
+        Delta { run: RunId(1), prev, top: own.version(), full, entries }
     }
 
     proptest! {
@@ -296,7 +286,7 @@ mod tests {
         #[test]
         fn tables_agree_after_a_repair(steps in steps(), limit in 0..5usize) {
             let (mut own, mut peer) = (OwnFlows::new(2), PeerFlows::default());
-            let (mut sent, mut way) = (0, Vec::<Sent>::new());
+            let (mut sent, mut way) = (0, Vec::<Delta>::new());
             for step in steps {
                 match step {
                     Step::Set(number, rtt) => {
@@ -306,22 +296,22 @@ mod tests {
                         own.end(&key(number));
                     }
                     Step::Send => {
-                        way.push(Sent::new(&own, sent));
+                        way.push(send(&own, sent));
                         sent = own.version();
                     }
                     Step::Arrive(at) if !way.is_empty() => {
-                        way[at % way.len()].arrive(&mut peer);
+                        peer.apply(&way[at % way.len()], 100);
                     }
                     Step::Lose(at) if !way.is_empty() => {
                         let at = at % way.len();
                         way.swap_remove(at);
                     }
-                    Step::Repair => way.push(Sent::new(&own, peer.have())),
+                    Step::Repair => way.push(send(&own, peer.have())),
                     Step::Arrive(_) | Step::Lose(_) => {}
                 }
                 while own.forget_beyond(limit).is_some() {}
             }
-            Sent::new(&own, peer.have()).arrive(&mut peer);
+            peer.apply(&send(&own, peer.have()), 100);
             prop_assert_eq!(peer.agrees(own.version(), own.view(1)), Some(true));
             let should: Vec<_> = own.iter().map(|(key, flow, _)| (key, flow)).collect();
             prop_assert_eq!(peer.iter().collect::<Vec<_>>(), should);

@@ -18,8 +18,7 @@ impl Runs {
         let (id, agent, limit) = (delta.run, from.agent, ctx.config.limits.flows);
         let Some(run) = self.runs.get_mut(&id) else { return };
         let peer = run.peer(member);
-        let Delta { prev, top, full, .. } = *delta;
-        let applied = peer.flows.apply(prev, top, full, &delta.entries, limit);
+        let applied = peer.flows.apply(delta, limit);
         let (gap, lacks) = (peer.flows.has_gap(), peer.lacks());
         let overflow = applied.refused > 0 && !peer.overflow_reported;
         peer.overflow_reported |= overflow;
