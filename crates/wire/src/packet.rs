@@ -63,6 +63,16 @@ impl<'a> ParsedPacket<'a> {
         let payload = self.payload();
         Some((bytes::u16_at(payload, 0)?, bytes::u16_at(payload, 2)?))
     }
+
+    /// Of a fragment, what it shares with the others of its datagram. That of IPv6 is read where no
+    /// other header follows the fragment header, which ends with it (RFC 8200, 4.5).
+    #[must_use]
+    pub fn fragment_identification(&self) -> Option<u32> {
+        match self.info.version {
+            Version::V4 => bytes::u16_at(self.frame, ethernet::HEADER_LEN + 4).map(u32::from),
+            Version::V6 => bytes::u32_at(self.frame, self.info.transport.checked_sub(4)?),
+        }
+    }
 }
 
 /// The facts of an IP packet in an Ethernet frame; offsets count from the start of the frame.

@@ -4,7 +4,7 @@ use core::net::IpAddr;
 
 use windtunnel_model::record::flag;
 use windtunnel_wire::flow::Key;
-use windtunnel_wire::packet::{ParsedPacket, Version};
+use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::{ecn, ethernet, tcp, udp};
 
 /// One end of a flow.
@@ -95,7 +95,7 @@ impl Sight {
         };
         let payload = packet.payload();
         if info.is_fragment {
-            sight.fragment = Some((identification(&packet)?, !info.is_later_fragment));
+            sight.fragment = Some((packet.fragment_identification()?, !info.is_later_fragment));
         }
         if info.is_later_fragment {
             return Some(sight);
@@ -155,18 +155,6 @@ pub(crate) fn is_worth_watching(frame: &[u8]) -> bool {
             fragment || head[TRANSPORT + 13] & (tcp::SYN | tcp::FIN | tcp::RST) != 0
         }
         _ => true,
-    }
-}
-
-fn identification(packet: &ParsedPacket<'_>) -> Option<u32> {
-    let ParsedPacket { info, frame, .. } = packet;
-    match info.version {
-        Version::V4 => u16_at(frame, ethernet::HEADER_LEN + 4).map(u32::from),
-        // The fragment header ends with it (RFC 8200, 4.5), where no other header follows.
-        Version::V6 => {
-            let at = frame.get(info.transport.checked_sub(4)?..)?;
-            at.first_chunk().copied().map(u32::from_be_bytes)
-        }
     }
 }
 

@@ -3,8 +3,8 @@
 use core::net::IpAddr;
 
 use windtunnel_wire::icmp::Quote;
-use windtunnel_wire::packet::{ParsedPacket, Version};
-use windtunnel_wire::{ethernet, tcp, udp};
+use windtunnel_wire::packet::ParsedPacket;
+use windtunnel_wire::{tcp, udp};
 
 use crate::records::mapped;
 
@@ -44,22 +44,11 @@ pub(crate) struct Whole {
 impl Whole {
     /// That of a fragment.
     pub(crate) fn of(packet: &ParsedPacket<'_>) -> Option<Whole> {
-        let ParsedPacket { info, frame, .. } = packet;
-        let identification = match info.version {
-            Version::V4 => {
-                let field = frame.get(ethernet::HEADER_LEN + 4..)?.first_chunk()?;
-                u32::from(u16::from_be_bytes(*field))
-            }
-            // The fragment header ends with it (RFC 8200, 4.5), where no other header follows.
-            Version::V6 => {
-                let field = frame.get(info.transport.checked_sub(4)?..)?.first_chunk()?;
-                u32::from_be_bytes(*field)
-            }
-        };
+        let info = &packet.info;
         Some(Whole {
             source: mapped(info.source),
             destination: mapped(info.destination),
-            identification,
+            identification: packet.fragment_identification()?,
             protocol: info.protocol,
         })
     }
