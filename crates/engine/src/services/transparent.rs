@@ -154,14 +154,12 @@ impl Services {
         from: RouterId,
         to: RouterId,
     ) -> Tunnel {
-        let overhead = self.overhead_of(service, is_v6);
-        let (start, end) = (Mouth::Router(from), Mouth::Router(to));
-        Tunnel { end, start, overhead, fragments: false }
+        self.tunnel(service, is_v6, Mouth::Router(from), Mouth::Router(to))
     }
 
-    /// Bytes of the header of a service's tunnels.
-    fn overhead_of(&self, service: ServiceId, is_v6: bool) -> u32 {
-        overhead(self.list[service.index()].planned.encapsulation, is_v6)
+    fn tunnel(&self, service: ServiceId, is_v6: bool, start: Mouth, end: Mouth) -> Tunnel {
+        let encapsulation = self.list[service.index()].planned.encapsulation;
+        Tunnel { end, start, overhead: overhead(encapsulation, is_v6), fragments: false }
     }
 
     /// Gives the protocol a packet that came to the holder of its connection.
@@ -281,9 +279,8 @@ impl Services {
         let (service, key) = self.spoken(packet)?;
         let Place(holder) = self.transparent.of(service)?.connections.place(&key)?;
         let is_v6 = packet.info.source.is_ipv6();
-        let overhead = self.overhead_of(ServiceId(service.into()), is_v6);
         let (start, end) = (Mouth::Port(port), Mouth::Router(RouterId(holder)));
-        Some(Tunnel { end, start, overhead, fragments: false })
+        Some(self.tunnel(ServiceId(service.into()), is_v6, start, end))
     }
 
     /// The service in whose name a TCP segment is, and its connection.
@@ -318,8 +315,7 @@ impl Services {
                 let end = Mouth::Port(replicas[number].port);
                 let is_v6 = Info::parse(&frame).is_ok_and(|info| info.source.is_ipv6());
                 let hit = Hit { service, replica: u16::try_from(number).ok()? };
-                let (start, overhead) = (Mouth::Router(at), self.overhead_of(id, is_v6));
-                Some((Tunnel { end, start, overhead, fragments: false }, hit))
+                Some((self.tunnel(id, is_v6, Mouth::Router(at), end), hit))
             }
         };
         Some(Sent { service: id, at, to, vnet, frame })
