@@ -80,11 +80,7 @@ impl Echo {
                         context.report.count(Count::Ignored("echo not sent"));
                         let refusal = Errno::from_io_error(&error).map(socket::refusal);
                         if refusal == Some(Refusal::NoRoute) && error.kind() != WouldBlock {
-                            context.answer_error(
-                                packet.parsed.frame,
-                                packet.mac,
-                                Kind::HostUnreachable,
-                            );
+                            context.answer(packet, Kind::HostUnreachable);
                         }
                     }
                 }

@@ -239,7 +239,7 @@ impl Worker {
         let mac = ethernet::View::parse(frame).map_or([0; 6], |view| view.source());
         let packet = Packet { parsed: &parsed, vnet, mac };
         if info.ttl <= 1 {
-            self.context.answer_error(frame, mac, Kind::TimeExceeded);
+            self.context.answer(&packet, Kind::TimeExceeded);
             return false;
         }
         if info.is_fragment {
@@ -273,7 +273,7 @@ impl Worker {
             }
             _ => {
                 context.report.count(Count::Ignored("protocol"));
-                context.answer_error(packet.parsed.frame, packet.mac, Kind::AdminProhibited);
+                context.answer(packet, Kind::AdminProhibited);
             }
         }
         false
@@ -325,10 +325,15 @@ impl Context {
     /// Answers and counts a packet that may not pass.
     pub(crate) fn refuse(&mut self, packet: &Packet<'_>, refusal: Refusal) {
         self.report.count(Count::Refused(refusal));
-        self.out.answer_error(packet.parsed, refusal.kind(), packet.mac, &mut self.report);
+        self.answer(packet, refusal.kind());
     }
 
-    /// Says to the sender of a frame what became of it.
+    /// Says to the sender of a packet what became of it.
+    pub(crate) fn answer(&mut self, packet: &Packet<'_>, kind: Kind) {
+        self.out.answer_error(packet.parsed, kind, packet.mac, &mut self.report);
+    }
+
+    /// The same for a frame that has been kept, or made.
     pub(crate) fn answer_error(&mut self, frame: &[u8], mac: [u8; 6], kind: Kind) {
         if let Ok(packet) = ParsedPacket::parse(frame) {
             self.out.answer_error(&packet, kind, mac, &mut self.report);
