@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use crate::drawing::Point;
 use crate::figure::{Series, Shape};
 
-/// The line in a range of x, cut at its ends; a point that is no number interrupts it.
+/// The line, clipped to a range of x; a point that is not finite breaks it.
 pub(super) fn pieces(series: &Series, shown: &RangeInclusive<f64>) -> Vec<Vec<(f64, f64)>> {
     let is_number = |point: &(f64, f64)| point.0.is_finite() && point.1.is_finite();
     let whole = series.points.split(|point| !is_number(point)).filter(|part| !part.is_empty());
