@@ -90,9 +90,17 @@ struct Known {
     target: Target,
     /// The cookie of the socket there.
     socket: Option<u64>,
-    /// Until then a socket there may be one that is still to be closed, in nanoseconds of the
-    /// monotonic clock.
-    closing_until_ns: u64,
+    /// Its node was lost, and no look since then found that no socket was there.
+    loss: Option<Loss>,
+}
+
+/// A loss of a node, as a target of it meets it.
+#[derive(Debug, Clone, Copy)]
+struct Loss {
+    /// In nanoseconds of the monotonic clock.
+    at_ns: u64,
+    /// The cookie of the socket that was there before.
+    socket: Option<u64>,
 }
 
 impl Listeners {
@@ -125,7 +133,7 @@ impl Listeners {
         let before = before.map(|watched| watched.targets).unwrap_or_default();
         let known = |target: Target| {
             let known = before.iter().find(|known| known.target == target).copied();
-            known.unwrap_or(Known { target, socket: None, closing_until_ns: 0 })
+            known.unwrap_or(Known { target, socket: None, loss: None })
         };
         let targets = targets.into_iter().map(known).collect();
         self.nodes.insert(node, Watched { socket, targets, losses });
@@ -139,10 +147,8 @@ impl Listeners {
     pub fn lose(&mut self, node: NodeId, losses: u32) {
         let Some(watched) = self.nodes.get_mut(&node) else { return };
         watched.losses = losses;
-        let closing_until_ns = clock::monotonic_ns() + nanoseconds(CLOSING);
-        for known in &mut watched.targets {
-            (known.socket, known.closing_until_ns) = (None, closing_until_ns);
-        }
+        let at_ns = clock::monotonic_ns();
+        watched.targets.iter_mut().for_each(|known| known.lose(at_ns));
     }
 
     /// Looks at a node no longer.
@@ -297,12 +303,28 @@ impl Watched {
 impl Known {
     /// Takes what was seen; whether it is news.
     fn changes(&mut self, socket: Option<u64>, seen_ns: u64) -> bool {
-        if socket.is_none() {
-            self.closing_until_ns = 0;
-        } else if seen_ns < self.closing_until_ns {
-            return false;
+        match socket {
+            None => self.loss = None,
+            Some(cookie) if self.loss.is_some_and(|loss| loss.closes(cookie, seen_ns)) => {
+                return false;
+            }
+            Some(_) => {}
         }
         std::mem::replace(&mut self.socket, socket) != socket
+    }
+
+    fn lose(&mut self, at_ns: u64) {
+        let before = self.loss.and_then(|loss| loss.socket);
+        self.loss = Some(Loss { at_ns, socket: self.socket.take().or(before) });
+    }
+}
+
+impl Loss {
+    /// Whether a socket that is seen may be one that was there before and is still to be closed: a
+    /// busy machine lets a killed process end late.
+    fn closes(&self, cookie: u64, seen_ns: u64) -> bool {
+        let longest = if self.socket == Some(cookie) { CLOSING_MAX } else { CLOSING };
+        seen_ns < self.at_ns.saturating_add(nanoseconds(longest))
     }
 }
 
@@ -321,8 +343,11 @@ const BUFFER_BYTES: usize = 4096;
 const BATCH: usize = 64;
 /// Looking may take one part in so many of a processor.
 const BUDGET_INVERSE: u64 = 20;
-/// For so long after a node was lost, its sockets may still be there.
-const CLOSING: Duration = Duration::from_millis(20);
+/// For so long after a node was lost, a socket may be one of its that had not been seen: of several
+/// at one port, a look finds one.
+const CLOSING: Duration = Duration::from_millis(100);
+/// For so long after a node was lost, the socket that had been seen is not taken for one that stays.
+const CLOSING_MAX: Duration = Duration::from_secs(5);
 /// "No such file or directory", of errno(3).
 const ENOENT: i32 = 2;
 
@@ -337,16 +362,22 @@ mod tests {
             port: "80/tcp".parse().unwrap(),
             device: 100,
         };
-        let lost = Known { target, socket: None, closing_until_ns: 20 };
+        let mut lost = Known { target, socket: None, loss: None };
+        assert!(lost.changes(Some(1), 0));
+        lost.lose(0);
+        let [soon, later, last] = [CLOSING / 2, CLOSING, CLOSING_MAX].map(nanoseconds);
         let mut known = lost;
-        assert!(!known.changes(Some(1), 10), "it is being closed");
-        assert!(!known.changes(Some(2), 19), "so is its neighbour");
-        assert!(!known.changes(None, 19));
-        assert!(known.changes(Some(3), 19), "it is new");
+        assert!(!known.changes(Some(1), soon), "it is being closed");
+        assert!(!known.changes(Some(2), soon), "so is its neighbour");
+        assert!(!known.changes(None, soon));
+        assert!(known.changes(Some(3), soon), "it is new");
         let mut known = lost;
-        assert!(known.changes(Some(1), 20), "it was not closed");
-        assert!(!known.changes(Some(1), 21));
-        assert!(known.changes(Some(2), 22), "another one has taken its place");
-        assert!(known.changes(None, 23));
+        known.lose(1);
+        assert!(!known.changes(Some(1), later + 1), "it is closed late");
+        assert!(known.changes(Some(2), later + 1), "another one has taken its place");
+        assert!(known.changes(None, later + 2));
+        let mut known = lost;
+        assert!(known.changes(Some(1), last), "it was not closed");
+        assert!(!known.changes(Some(1), last + 1));
     }
 }
