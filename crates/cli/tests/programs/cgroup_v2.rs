@@ -155,8 +155,8 @@ cat said
     }
     let of = |node: &str| number(&lab, &format!("out/nodes/{node}/stdout"));
     let (b, c) = (of("b"), of("c"));
-    // Interpreters start at different speeds: each is alone for a while.
-    assert!(c / b > 1.5 && c / b < 4.5, "{c} / {b}");
+    // Interpreters start at different speeds: each is alone for a while. Of equal weights, it is 1.
+    assert!(c / b > 1.1 && c / b < 4.5, "{c} / {b}");
     let hungry = bounds.iter().find(|bound| bound["node"] == "hungry").unwrap();
     assert_eq!(hungry["ended"], 1, "{hungry}");
 }
