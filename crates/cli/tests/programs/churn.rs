@@ -78,7 +78,7 @@ events:
 ";
     let moves = |options: &[&str]| {
         let outcome = lab.run_with(scenario, options);
-        outcome.assert_passed();
+        outcome.assert_code(0);
         let events = outcome.events(&[("event", "node")]);
         let words =
             |event: &Value| format!("{} {} {}", event["intended_ns"], event["node"], event["verb"]);
@@ -240,7 +240,7 @@ links: [{between: [peer, r], name: access}, {between: [box, r], name: near}]
         });
         assert!(live.ask("stop", &[]).status.success());
         let outcome = live.finish();
-        outcome.assert_passed();
+        outcome.assert_code(0);
         assert_eq!(outcome.events(&fields).len(), 2);
         assert_eq!(outcome.events(&[("event", "node"), ("verb", "join")]).len(), 3);
         lab.assert_nothing_left();

@@ -103,7 +103,7 @@ events: [{at: 1s, node: server, do: kill}]
 expect: [{node: client, exit: any}]
 ",
         );
-        outcome.assert_passed();
+        outcome.assert_code(0);
         outcome.assert_conserved();
         lab.assert_nothing_left();
     }

@@ -61,7 +61,7 @@ fn a_page_of_the_machines_loopback_comes_across_the_link_and_is_in_the_flow_log(
         let lab = Lab::new(user);
         let command = ["curl", "-s", "-4", "-o", "page", &url];
         let outcome = lab.run_with(&behind("latency: 10ms", &command), &HOST);
-        outcome.assert_passed();
+        outcome.assert_code(0);
         assert_eq!(std::fs::read_to_string(lab.path().join("page")).unwrap(), body);
         let report = report(&outcome);
         assert_eq!(report["internet"]["flows"]["tcp"], 1);
@@ -94,7 +94,7 @@ fn a_static_program_reaches_the_machine_by_both_versions_of_ip() {
     for user in users() {
         let lab = Lab::new(user);
         let outcome = lab.run_with(&behind("latency: 1ms", &["sh", "-c", &script]), &HOST);
-        outcome.assert_passed();
+        outcome.assert_code(0);
         assert_eq!(outcome.stdout.contains("six"), six.is_some(), "{}", outcome.stdout);
         assert!(outcome.stdout.contains("static"), "{}", outcome.stdout);
     }
@@ -134,7 +134,7 @@ fn the_machine_is_refused_without_its_permission_and_by_its_own_addresses_always
         let lab = Lab::new(user);
         // `--allow-internet` alone: nothing here is outside.
         let outcome = run_python(&lab, "latency: 1ms", &lines, &["--allow-internet"]);
-        outcome.assert_passed();
+        outcome.assert_code(0);
         assert!(outcome.stdout.matches("refused").count() >= 6, "{}", outcome.stdout);
         let report = report(&outcome);
         let refused = &report["internet"]["refused"];
@@ -175,7 +175,7 @@ fn what_the_outside_refuses_is_refused_and_what_it_tears_is_torn() {
     for user in users() {
         let lab = Lab::new(user);
         let outcome = run_python(&lab, "latency: 5ms", &lines, &HOST);
-        outcome.assert_passed();
+        outcome.assert_code(0);
         let flows = flows(&outcome);
         for end in [",0,0,refused", ",reset", ",1024000,1024000,closed"] {
             assert!(flows.lines().any(|line| line.ends_with(end)), "{end}: {flows}");
@@ -206,7 +206,7 @@ fn datagrams_of_any_length_come_back_and_a_closed_port_is_reported() {
     for user in users() {
         let lab = Lab::new(user);
         let outcome = run_python(&lab, "latency: 2ms", &lines, &HOST);
-        outcome.assert_passed();
+        outcome.assert_code(0);
         let report = report(&outcome);
         assert_eq!(report["internet"]["flows"]["udp"], 1, "one socket outside for one inside");
         assert_eq!(report["internet"]["lost"], serde_json::json!({}));
@@ -224,7 +224,7 @@ fn a_long_ping_of_the_machine_is_answered_in_fragments_and_the_run_stays_faithfu
     for user in users() {
         let lab = Lab::new(user);
         let outcome = lab.run_with(&behind("latency: 2ms", &["sh", "-c", script]), &HOST);
-        outcome.assert_passed();
+        outcome.assert_code(0);
         assert_eq!(outcome.stdout.matches("3008 bytes from").count(), 4, "{}", outcome.stdout);
         let report = report(&outcome);
         assert_eq!(report["internet"]["lost"], serde_json::json!({}));
@@ -260,7 +260,7 @@ fn datagrams_reach_a_server_that_has_the_other_loopback_address_only() {
     for user in users() {
         let lab = Lab::new(user);
         let outcome = run_python(&lab, "latency: 2ms", &lines, &HOST);
-        outcome.assert_passed();
+        outcome.assert_code(0);
         assert_eq!(report(&outcome)["internet"]["lost"], serde_json::json!({}));
     }
 }
@@ -276,7 +276,7 @@ fn the_link_in_front_holds_its_bandwidth() {
     let lab = Lab::new(users()[0]);
     let command = ["curl", "-s", "-4", "-o", "/dev/null", "-w", "%{time_total}", &url];
     let outcome = lab.run_with(&behind("rate: 1mbit, latency: 5ms", &command), &HOST);
-    outcome.assert_passed();
+    outcome.assert_code(0);
     // 1448 bytes of payload in each IP packet of 1500: 200 packets of 12 000 bits, and less than one of
     // headers of HTTP: 2.4 s at 1 Mbit/s.
     let text = outcome.stdout.lines().find_map(|line| line.split('|').next_back()).unwrap();
@@ -321,7 +321,7 @@ fn a_published_port_leads_through_the_link_and_a_taken_one_is_an_error_before_th
         // The program waits for that, and the run for the program.
         drop(client);
         let outcome = live.finish();
-        outcome.assert_passed();
+        outcome.assert_code(0);
         assert_eq!(report(&outcome)["internet"]["flows"]["publish"], 1);
         // Taken by another program.
         let _taken = TcpListener::bind(("127.0.0.1", port)).unwrap();
@@ -347,7 +347,7 @@ fn names_are_not_resolved_outside_without_permission_and_those_of_the_network_al
     for user in users() {
         let lab = Lab::new(user);
         let outcome = run_python(&lab, "latency: 1ms", lines, &HOST);
-        outcome.assert_passed();
+        outcome.assert_code(0);
         assert!(report(&outcome)["internet"]["refused"]["not_allowed"].as_u64().unwrap() > 0);
     }
 }
@@ -443,6 +443,6 @@ fn a_browser_behind_3g_shows_a_page_of_the_machine() {
     let words = [&browser[..], &[&url]].concat();
     let scenario = behind("preset: 3g", &words);
     let outcome = lab.run_with(&scenario, &HOST);
-    outcome.assert_passed();
+    outcome.assert_code(0);
     assert!(outcome.stdout.contains("seen through 3G"), "{}", outcome.stdout);
 }

@@ -96,7 +96,7 @@ fn datagrams_of_programs_share_the_link_by_minimum_and_weight() {
              - {run: python3 datagrams.py far, send: {min: 800kbit}}\n  far: {}\n\
              links: [{between: [box, far], rate: 2mbit, queue: 20p}]\n",
         );
-        outcome.assert_passed();
+        outcome.assert_code(0);
         let shares = shares(&outcome);
         let [weighted, plain, reserved] = [0, 1, 2].map(|program| sent(&shares, program));
         let all = weighted + plain + reserved;
@@ -126,7 +126,7 @@ fn streams_of_programs_share_the_link_by_weight() {
              - {run: python3 stream.py far, send: {weight: 3}}\n      - {run: python3 stream.py far}\n\
              links: [{between: [box, far], rate: 4mbit, latency: 2ms, queue: 60p}]\n",
         );
-        outcome.assert_passed();
+        outcome.assert_code(0);
         let shares = shares(&outcome);
         assert_near(sent(&shares, 0) / sent(&shares, 1), 3.0, &shares);
     }
@@ -208,7 +208,7 @@ fn a_socket_of_two_programs_carries_each_at_its_share() {
              - {run: python3 flood.py takes far}\n\
              links: [{between: [box, far], rate: 2mbit, queue: 20p}]\n",
         );
-        outcome.assert_passed();
+        outcome.assert_code(0);
         let shares = shares(&outcome);
         let counted = outcome.output("far");
         let counts = counted.lines().last().unwrap().split(' ');
@@ -282,7 +282,7 @@ fn datagrams_are_their_senders_by_whatever_call_they_are_sent() {
              - {run: python3 ways.py takes far}\n\
              links: [{between: [box, far], rate: 2mbit}]\n",
         );
-        outcome.assert_passed();
+        outcome.assert_code(0);
         let shares = shares(&outcome);
         // 7 datagrams ten times; of the first two it may not be known yet that several can send.
         assert_eq!(
@@ -320,7 +320,7 @@ fn datagrams_of_two_sockets_with_one_port_are_their_senders() {
              - {run: python3 bound.py far send, send: {weight: 2}}\n  far: {}\n\
              links: [{between: [box, far], rate: 1mbit}]\n",
         );
-        outcome.assert_passed();
+        outcome.assert_code(0);
         let shares = shares(&outcome);
         assert_eq!(shares["shared_flows"], 1, "{shares:#}");
         assert!(shares["programs"][1]["packets"].as_u64() >= Some(10), "{shares:#}");
@@ -349,7 +349,7 @@ else:
          - {run: python3 pair.py gives far}\n      - {run: python3 pair.py takes far, send: {weight: 2}}\n\
          links: [{between: [box, far], rate: 1mbit}]\n",
     );
-    outcome.assert_passed();
+    outcome.assert_code(0);
     let shares = shares(&outcome);
     assert_eq!((&shares["shared_flows"], &shares["attributed_packets"]), (&1.into(), &0.into()));
     assert!(shares["unattributed_packets"].as_u64() >= Some(10), "{shares:#}");

@@ -46,7 +46,7 @@ fn replicas_are_listed_drained_removed_and_added() {
         assert_eq!(seen.status.code(), Some(2), "{seen:?}");
         let seen = live.ask_service(&["weight", "www", "s1", "3"]);
         assert_eq!(seen.status.code(), Some(2), "the policy is nearest: {seen:?}");
-        stop(live).assert_passed();
+        stop(live).assert_code(0);
     }
 }
 
@@ -64,7 +64,7 @@ fn a_node_that_becomes_a_replica_gets_connections_when_its_program_listens() {
         live.wait_for(&[("event", "service-registered"), ("replica", "s1")]);
         wait_for_line(&live, known, "new s1 at 10.1.0.80 ");
         let outcome = stop(live);
-        outcome.assert_passed();
+        outcome.assert_code(0);
         let replicas = &outcome.report()["services"][0]["replicas"];
         assert_eq!(replicas[2]["replica"], "s1");
         assert!(replicas[2]["connections"].as_u64().unwrap() > 0);
@@ -87,7 +87,7 @@ fn weights_divide_new_connections_and_change_while_it_runs() {
         wait_for_line(&live, known, "new s2");
         let lines = lines(&live);
         assert!(lines[known..].iter().all(|line| line.starts_with("new s2")), "{lines:?}");
-        stop(live).assert_passed();
+        stop(live).assert_code(0);
     }
 }
 
@@ -104,6 +104,6 @@ fn ps_and_top_show_services() {
         let seen = live.ask("ps", &["--json"]);
         let status: Value = serde_json::from_slice(&seen.stdout).unwrap();
         assert_eq!(status["services"][0]["replicas"][0]["state"], "registered");
-        stop(live).assert_passed();
+        stop(live).assert_code(0);
     }
 }

@@ -35,7 +35,7 @@ fn all_replicas_have_the_names_certificate_and_a_connection_stays_while_they_com
             known = wait_for_line(&live, known, "new s1");
         }
         let outcome = stop(live);
-        outcome.assert_passed();
+        outcome.assert_code(0);
         let output = outcome.output("c");
         let staying = || output.lines().filter(|line| line.starts_with("stays "));
         assert!(

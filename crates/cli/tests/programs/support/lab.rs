@@ -110,7 +110,7 @@ impl Lab {
     #[track_caller]
     pub(crate) fn pass(&self, scenario: &str) -> Outcome {
         let outcome = self.run(scenario);
-        outcome.assert_passed();
+        outcome.assert_code(0);
         outcome
     }
 

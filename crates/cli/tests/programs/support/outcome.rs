@@ -32,20 +32,6 @@ impl Outcome {
         assert_eq!(self.code, code, "{}", self.describe());
     }
 
-    /// The run passed. It was faithful as well, unless this machine was too busy for it, which is
-    /// printed: most tests are not about what a busy machine does.
-    #[track_caller]
-    pub(crate) fn assert_passed(&self) {
-        if self.code == 1 {
-            let verdict = &self.report()["verdict"];
-            if verdict["disturbed"] == true && verdict["passed"] == true {
-                eprintln!("this machine was too busy: {}", verdict["unfaithful"]);
-                return;
-            }
-        }
-        self.assert_code(0);
-    }
-
     /// Output and results that may explain a failure.
     pub(crate) fn describe(&self) -> String {
         let ends = |text: &str| {
