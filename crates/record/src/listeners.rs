@@ -91,12 +91,12 @@ struct Known {
     /// The cookie of the socket there.
     socket: Option<u64>,
     /// Its node was lost, and no look since then found that no socket was there.
-    loss: Option<Loss>,
+    loss: Option<NodeLoss>,
 }
 
 /// A loss of a node, as a target of it meets it.
 #[derive(Debug, Clone, Copy)]
-struct Loss {
+struct NodeLoss {
     /// In nanoseconds of the monotonic clock.
     at_ns: u64,
     /// The cookie of the socket that was there before.
@@ -315,11 +315,11 @@ impl Known {
 
     fn lose(&mut self, at_ns: u64) {
         let before = self.loss.and_then(|loss| loss.socket);
-        self.loss = Some(Loss { at_ns, socket: self.socket.take().or(before) });
+        self.loss = Some(NodeLoss { at_ns, socket: self.socket.take().or(before) });
     }
 }
 
-impl Loss {
+impl NodeLoss {
     /// Whether a socket that is seen may be one that was there before and is still to be closed: a
     /// busy machine lets a killed process end late.
     fn closes(&self, cookie: u64, seen_ns: u64) -> bool {
