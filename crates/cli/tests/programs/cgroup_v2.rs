@@ -34,24 +34,23 @@ fn number(lab: &Lab, file: &str) -> f64 {
     numbers(lab, file)[0]
 }
 
-/// What burned a quarter of a processor, and a piece that the guest did not have: it is a process, and
-/// time that its machine gives to others counts there as used, with no tick of the clock in it.
+/// What burned a quarter of a processor: a tick of the clock more, and a quota that was left.
 #[track_caller]
 fn assert_a_quarter(burned: &[f64]) {
     let (used, elapsed) = (burned[0], burned[1]);
-    assert!(used > 0.1 && used <= 0.25 * elapsed * 1.03 + 0.3, "{used} s in {elapsed} s");
+    assert!(used > 0.1 && used <= 0.25 * elapsed * 1.03 + 0.05, "{used} s in {elapsed} s");
 }
 
-/// Faithful, or in doubt for a second or two only in which such a piece was more than a limit.
+/// Faithful, or in doubt for one second of a limit: the guest is a process, and time that its machine
+/// gives to others counts there as used, in one piece.
 #[track_caller]
 fn assert_limits_are_held(report: &Value) {
-    let is_a_piece = |why: &Value| {
+    let is_one_second = |why: &Value| {
         let why = why.as_str().unwrap();
-        let is_of_limit = why.starts_with("the processor limit of ");
-        is_of_limit && [" in 1 of ", " in 2 of "].iter().any(|seconds| why.contains(seconds))
+        why.starts_with("the processor limit of ") && why.contains(" was not held in 1 of ")
     };
     let unfaithful = report["verdict"]["unfaithful"].as_array().unwrap();
-    assert!(unfaithful.iter().all(is_a_piece), "{}", report["verdict"]);
+    assert!(unfaithful.iter().all(is_one_second), "{}", report["verdict"]);
 }
 
 #[test]
@@ -108,7 +107,7 @@ true
     let ended = json(&lab, "limit.json");
     assert_eq!(ended["cpu"]["mechanism"], "cgroup v2", "{ended}");
     assert_eq!(ended["memory"]["mechanism"], "cgroup v2 and watch", "{ended}");
-    assert!(ended["cpu"]["delivered_cpus"].as_f64().unwrap() < 0.4, "{ended}");
+    assert!(ended["cpu"]["delivered_cpus"].as_f64().unwrap() < 0.28, "{ended}");
     assert_eq!((text("within").as_str(), text("after").as_str()), ("/service/", "service\n"));
     assert_eq!((text("given").trim(), number(&lab, "left")), ("", 0.0), "all is as before");
     assert_eq!(json(&lab, "beside.json")["cpu"]["mechanism"], "duty cycle");
@@ -155,8 +154,8 @@ cat said
     }
     let of = |node: &str| number(&lab, &format!("out/nodes/{node}/stdout"));
     let (b, c) = (of("b"), of("c"));
-    // Interpreters start at different speeds: each is alone for a while. Of equal weights, it is 1.
-    assert!(c / b > 1.1 && c / b < 4.5, "{c} / {b}");
+    // Interpreters start at different speeds: each is alone for a while.
+    assert!(c / b > 1.7 && c / b < 4.0, "{c} / {b}");
     let hungry = bounds.iter().find(|bound| bound["node"] == "hungry").unwrap();
     assert_eq!(hungry["ended"], 1, "{hungry}");
 }
