@@ -38,19 +38,25 @@ impl fmt::Display for Digest {
 }
 
 /// Reads what another reader gives, and knows its digest and its length.
-pub(crate) struct Hashing<R> {
+#[derive(Debug)]
+pub struct Hashing<R> {
     inner: R,
     hash: Sha256,
     bytes: u64,
 }
 
 impl<R: Read> Hashing<R> {
-    pub(crate) fn new(inner: R) -> Self {
+    /// Nothing has been read yet.
+    #[must_use]
+    pub fn new(inner: R) -> Self {
         Hashing { inner, hash: Sha256::new(), bytes: 0 }
     }
 
     /// Reads all that is left; the digest of the whole, and its bytes.
-    pub(crate) fn finish(mut self) -> io::Result<(Digest, u64)> {
+    ///
+    /// # Errors
+    /// Those of the other reader.
+    pub fn finish(mut self) -> io::Result<(Digest, u64)> {
         io::copy(&mut self, &mut io::sink())?;
         Ok((Digest(hex(&self.hash.finalize())), self.bytes))
     }

@@ -51,7 +51,7 @@ mod unpack;
 pub use account::{Account, AccountError};
 pub use cache::{Cache, Cached, Removed};
 pub use config::{Config, Health};
-pub use digest::Digest;
+pub use digest::{Digest, Hashing};
 pub use error::{ImageError, UnpackError};
 pub use fetched::{Fetched, FetchedImage, fetched_place};
 pub use ids::{Ids, Range};
