@@ -3,10 +3,6 @@
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
-use std::task::{Context, Poll};
-
-use tokio::io::AsyncWrite;
 
 /// A file beside the one that it will be.
 pub(crate) struct Blob<'a> {
@@ -28,6 +24,19 @@ impl<'a> Blob<'a> {
         Ok(Blob { file, partial, left: bytes, progress })
     }
 
+    /// Writes what has come, unless it is more than may come.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let Some(left) = self.left.checked_sub(length) else {
+            let text = "a blob is longer than its manifest says";
+            return Err(io::Error::new(ErrorKind::InvalidData, text));
+        };
+        self.left = left;
+        self.file.write_all(bytes)?;
+        (self.progress)(length);
+        Ok(())
+    }
+
     /// Gives it its name. Its digest has been checked.
     pub(crate) fn finish(self, path: &Path) -> io::Result<()> {
         if self.left > 0 {
@@ -40,44 +49,9 @@ impl<'a> Blob<'a> {
     }
 }
 
-/// Writes block the thread, which has nothing else to do.
-impl AsyncWrite for Blob<'_> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        let Some(left) = self.left.checked_sub(length) else {
-            let text = "a blob is longer than its manifest says";
-            return Poll::Ready(Err(io::Error::new(ErrorKind::InvalidData, text)));
-        };
-        self.left = left;
-        let written = self.file.write_all(bytes).map(|()| bytes.len());
-        (self.progress)(length);
-        Poll::Ready(written)
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn write(blob: &mut Blob<'_>, bytes: &[u8]) -> io::Result<usize> {
-        let mut context = Context::from_waker(std::task::Waker::noop());
-        match Pin::new(blob).poll_write(&mut context, bytes) {
-            Poll::Ready(written) => written,
-            Poll::Pending => unreachable!(),
-        }
-    }
 
     #[test]
     fn a_blob_has_its_name_when_it_is_whole() {
@@ -86,9 +60,9 @@ mod tests {
         let mut seen = 0;
         let mut progress = |bytes| seen += bytes;
         let mut blob = Blob::create(&path, 4, &mut progress).unwrap();
-        write(&mut blob, b"ab").unwrap();
+        blob.write(b"ab").unwrap();
         assert!(!path.exists());
-        write(&mut blob, b"cd").unwrap();
+        blob.write(b"cd").unwrap();
         blob.finish(&path).unwrap();
         assert_eq!((fs::read(&path).unwrap(), seen), (b"abcd".to_vec(), 4));
     }
@@ -99,7 +73,7 @@ mod tests {
         let mut progress = |_| ();
         let path = folder.path().join("blob");
         let mut blob = Blob::create(&path, 3, &mut progress).unwrap();
-        write(&mut blob, b"ab").unwrap();
+        blob.write(b"ab").unwrap();
         let error = blob.finish(&path).unwrap_err().to_string();
         assert_eq!(error, "a blob is 1 bytes shorter than its manifest says");
         assert!(!path.exists());
@@ -110,6 +84,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut progress = |_| ();
         let mut blob = Blob::create(&folder.path().join("blob"), 3, &mut progress).unwrap();
-        assert!(write(&mut blob, b"abcd").is_err());
+        assert!(blob.write(b"abcd").is_err());
     }
 }

@@ -3,9 +3,9 @@
 use std::error::Error;
 use std::io;
 
-use oci_client::errors::{OciDistributionError, OciErrorCode};
 use windtunnel_image::{ImageError, UnpackError};
 
+use crate::failure::{Failure, LOG_IN};
 use crate::reference::Reference;
 
 /// Why an image is not in the cache.
@@ -31,8 +31,8 @@ pub enum RegistryError {
 }
 
 impl RegistryError {
-    pub(crate) fn fetch(reference: &Reference, error: &OciDistributionError) -> RegistryError {
-        let (why, hint) = (shown(error), hint_of(error));
+    pub(crate) fn fetch(reference: &Reference, error: &Failure) -> RegistryError {
+        let (why, hint) = (shown(error), error.hint().map(str::to_owned));
         RegistryError::Fetch { reference: reference.to_string(), why, hint }
     }
 
@@ -75,48 +75,3 @@ fn shown(error: &dyn Error) -> String {
 
 /// Characters of an error.
 const SHOWN_MAX: usize = 500;
-
-fn hint_of(error: &OciDistributionError) -> Option<String> {
-    use OciDistributionError as Oci;
-    let unknown = |code: &OciErrorCode| {
-        use OciErrorCode as Code;
-        matches!(code, Code::ManifestUnknown | Code::NameUnknown | Code::NotFound)
-    };
-    match error {
-        Oci::UnauthorizedError { .. } | Oci::AuthenticationFailure(_) => Some(LOG_IN.into()),
-        Oci::RegistryError { envelope, .. } => {
-            let codes = || envelope.errors.iter().map(|error| &error.code);
-            if codes().any(unknown) {
-                return Some("is the name right, and is there such a tag?".into());
-            }
-            let denied = |code: &OciErrorCode| {
-                matches!(code, OciErrorCode::Unauthorized | OciErrorCode::Denied)
-            };
-            codes().any(denied).then(|| LOG_IN.into())
-        }
-        Oci::ServerError { code: 401 | 403, .. } => Some(LOG_IN.into()),
-        Oci::ServerError { code: 404, .. } | Oci::ImageManifestNotFoundError(_) => {
-            Some("is the name right, and is there such a tag?".into())
-        }
-        Oci::RequestError(error) if error.is_builder() => Some(
-            "this machine has no certificates to know a registry by: install the package ca-certificates, \
-             or set SSL_CERT_FILE"
-                .into(),
-        ),
-        Oci::RequestError(_) => Some(
-            "an image that was fetched once is found without the registry by its digest, \
-             `NAME@sha256:DIGEST`; one in a file needs none: `skopeo copy docker://NAME \
-             oci-archive:FILE.tar`"
-                .into(),
-        ),
-        Oci::IoError(error) if error.kind() == io::ErrorKind::StorageFull => Some(
-            "the cache's disk is full: `windtunnel images --clear` frees what no run uses, and \
-             WINDTUNNEL_IMAGE_CACHE names another folder"
-                .into(),
-        ),
-        _ => None,
-    }
-}
-
-const LOG_IN: &str = "`docker login`, `podman login` or `skopeo login` stores credentials; \
-                      `skopeo copy` fetches an image into a file";

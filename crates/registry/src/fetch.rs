@@ -1,30 +1,28 @@
 //! From a reference to an image in the cache.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use oci_client::Client;
-use oci_client::client::{ClientConfig, ClientProtocol};
-use oci_client::errors::OciDistributionError;
-use oci_client::manifest::OciDescriptor;
-use oci_client::secrets::RegistryAuth;
+use ureq::http::uri::Scheme;
 use windtunnel_image::{Digest, Fetched, Missing, missing};
 use windtunnel_model::plan::Platform;
 
 use crate::blob::Blob;
-use crate::credentials;
+use crate::credentials::{self, Credentials};
 use crate::error::RegistryError;
-use crate::manifest::{Given, Manifests};
+use crate::failure::Failure;
+use crate::http::{Ask, Given, Http, parse_url};
 use crate::reference::Reference;
-use crate::token::{Asking, TokenError};
+use crate::repository::Repository;
+use crate::token::{TokenError, token};
+use crate::waiting::shown;
 
 /// Is called with the bytes that are fetched, and with all that are to be.
 pub type Progress<'a> = dyn FnMut(u64, u64) + 'a;
 
 /// Makes sure that an image is in the cache: asks its registry what a tag leads to, and fetches what
 /// is not there for a platform, or else for this machine. The digest of its manifest or index, and the
-/// folder of its layout. No other thread and no runtime of tokio's may be needed by the caller; none is
-/// left.
+/// folder of its layout. No thread is left.
 ///
 /// # Errors
 /// What is wrong with the reference, the network, the registry, or what it gave. What has been fetched
@@ -43,10 +41,7 @@ pub fn fetch(
     if let Some(there) = whole(reference, platform, cache) {
         return Ok(there);
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|source| RegistryError::Runtime { source })?;
-    runtime
-        .block_on(async { Session::new(reference, platform, cache).await?.fetch(progress).await })
+    Session::new(reference, platform, cache)?.fetch(progress)
 }
 
 /// An image that is named by its digest and there.
@@ -65,54 +60,37 @@ struct Session<'a> {
     reference: &'a Reference,
     platform: Option<&'a Platform>,
     cache: &'a Fetched,
-    client: Client,
-    manifests: Manifests,
+    repository: Repository,
 }
 
 impl Session<'_> {
-    async fn new<'a>(
+    fn new<'a>(
         reference: &'a Reference,
         platform: Option<&'a Platform>,
         cache: &'a Fetched,
     ) -> Result<Session<'a>, RegistryError> {
-        // The first provider of a process stays; it is the same one.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let failed = |error: OciDistributionError| RegistryError::fetch(reference, &error);
-        let protocol = protocol(reference).await;
-        let config = ClientConfig {
-            protocol: protocol.clone(),
-            connect_timeout: Some(CONNECT_TIMEOUT),
-            read_timeout: Some(READ_TIMEOUT),
-            user_agent: USER_AGENT,
-            accept_invalid_certificates: reference.is_loopback(),
-            ..ClientConfig::default()
-        };
-        let auth = credentials::stored(reference)?;
-        let client = Client::try_from(config).map_err(failed)?;
-        let built = |lenient| http(lenient).build().map_err(OciDistributionError::from);
-        let (lenient, strict) = (built(true).map_err(failed)?, built(false).map_err(failed)?);
-        let scheme = if matches!(protocol, ClientProtocol::Http) { "http" } else { "https" };
-        let asking = Asking { lenient, strict };
-        let asked = asking.token(reference, scheme, &auth);
-        let token = tokio::time::timeout(MANIFEST_TIMEOUT, asked).await;
-        let token = token.map_err(|_| silent(reference, "did not say who may fetch"))?;
+        let http = Http::new();
+        let scheme = scheme(&http, reference);
+        let scheme = scheme.as_str();
+        let stored = credentials::stored(reference)?;
+        let until = Instant::now() + DOCUMENT_TIMEOUT;
+        let token = token(&http, reference, scheme, stored.as_ref(), until);
         let token = token.map_err(|error| match error {
-            TokenError::Library(error) => failed(error),
+            TokenError::Exchange(Failure::Late { .. }) => {
+                silent(reference, "did not say who may fetch")
+            }
+            TokenError::Exchange(error) => RegistryError::fetch(reference, &error),
             TokenError::Answer(why) => {
                 RegistryError::Answer { reference: reference.to_string(), why }
             }
         })?;
-        // With a token, the library asks for none.
-        let of_blobs = token.clone().map_or_else(|| auth.clone(), RegistryAuth::Bearer);
-        client.store_auth_if_needed(reference.inner().resolve_registry(), &of_blobs).await;
-        let Asking { lenient, strict } = asking;
-        let http = if reference.is_loopback() { lenient } else { strict };
-        let manifests = Manifests::new(http, scheme, token, auth);
-        Ok(Session { reference, platform, cache, client, manifests })
+        let authorization = token.or_else(|| stored.as_ref().map(Credentials::header));
+        let repository = Repository::new(http, scheme, reference, authorization);
+        Ok(Session { reference, platform, cache, repository })
     }
 
-    async fn fetch(&self, progress: &mut Progress<'_>) -> Result<(Digest, PathBuf), RegistryError> {
-        let (root, document) = self.manifest(self.reference, progress).await?;
+    fn fetch(&self, progress: &mut Progress<'_>) -> Result<(Digest, PathBuf), RegistryError> {
+        let (root, document) = self.manifest(self.reference, progress)?;
         let place = self.cache.begin(&root, &document, &self.reference.to_string())?;
         for _ in 0..ROUNDS_MAX {
             let lacks = missing(&place, self.platform)
@@ -124,38 +102,33 @@ impl Session<'_> {
             let mut done = 0;
             for one in &lacks {
                 if one.is_manifest {
-                    self.manifest_blob(one, progress).await?;
+                    self.manifest_blob(one, progress)?;
                     continue;
                 }
                 let mut counted = |bytes| {
                     done += bytes;
                     progress(done, total);
                 };
-                self.blob(one, &mut counted).await?;
+                self.blob(one, &mut counted)?;
             }
         }
         Err(self.answer("names what it does not have"))
     }
 
     /// A manifest or index, and its digest. That it is waited for is shown.
-    async fn manifest(
+    fn manifest(
         &self,
         reference: &Reference,
         progress: &mut Progress<'_>,
     ) -> Result<(Digest, Vec<u8>), RegistryError> {
-        let mut asked = std::pin::pin!(self.manifests.get(reference));
-        let mut waited = Duration::ZERO;
-        let given = loop {
-            match tokio::time::timeout(TICK, asked.as_mut()).await {
-                Ok(given) => break given,
-                Err(_) if waited >= MANIFEST_TIMEOUT => {
-                    return Err(silent(self.reference, "did not give its manifest"));
-                }
-                Err(_) => waited += TICK,
-            }
-            progress(0, 0);
-        };
-        let given = given.map_err(|error| RegistryError::fetch(self.reference, &error))?;
+        let until = Instant::now() + DOCUMENT_TIMEOUT;
+        let work = || self.repository.manifest(&reference.version(), until);
+        let given = shown(work, &mut || progress(0, 0));
+        let given = given.map_err(|source| RegistryError::Runtime { source })?;
+        let given = given.map_err(|error| match error {
+            Failure::Late { .. } => silent(self.reference, "did not give its manifest"),
+            error => RegistryError::fetch(self.reference, &error),
+        })?;
         let Given::Document(bytes) = given else {
             return Err(self.answer("gave a manifest that is longer than 4 MiB"));
         };
@@ -169,32 +142,22 @@ impl Session<'_> {
     }
 
     /// A manifest that an index names.
-    async fn manifest_blob(
+    fn manifest_blob(
         &self,
         wanted: &Missing,
         progress: &mut Progress<'_>,
     ) -> Result<(), RegistryError> {
         let reference = self.reference.pinned(&wanted.digest);
-        let (_, document) = self.manifest(&reference, progress).await?;
+        let (_, document) = self.manifest(&reference, progress)?;
         Ok(self.cache.keep(&wanted.digest, &document)?)
     }
 
-    async fn blob(
-        &self,
-        wanted: &Missing,
-        progress: &mut dyn FnMut(u64),
-    ) -> Result<(), RegistryError> {
+    fn blob(&self, wanted: &Missing, progress: &mut dyn FnMut(u64)) -> Result<(), RegistryError> {
         let path = self.cache.blob(&wanted.digest);
-        let failed = |error: OciDistributionError| RegistryError::fetch(self.reference, &error);
+        let failed = |error: Failure| RegistryError::fetch(self.reference, &error);
         let io = |error: std::io::Error| failed(error.into());
-        let size = i64::try_from(wanted.bytes).map_err(|_| self.answer("names a blob too long"))?;
-        let descriptor =
-            OciDescriptor { digest: wanted.digest.to_string(), size, ..OciDescriptor::default() };
         let mut blob = Blob::create(&path, wanted.bytes, progress).map_err(io)?;
-        self.client
-            .pull_blob(self.reference.inner(), &descriptor, &mut blob)
-            .await
-            .map_err(failed)?;
+        self.repository.blob(&wanted.digest, &mut blob).map_err(failed)?;
         blob.finish(&path).map_err(io)
     }
 
@@ -205,42 +168,25 @@ impl Session<'_> {
 
 /// By what a registry is asked: TLS. One of this machine needs none, and may have a certificate that
 /// no other authority knows, as Docker has it: what speaks TLS there is asked by TLS.
-async fn protocol(reference: &Reference) -> ClientProtocol {
+fn scheme(http: &Http, reference: &Reference) -> Scheme {
     if !reference.is_loopback() {
-        return ClientProtocol::Https;
+        return Scheme::HTTPS;
     }
-    let Ok(http) = http(true).build() else { return ClientProtocol::Http };
-    let url = format!("https://{}/v2/", reference.inner().resolve_registry());
-    match tokio::time::timeout(LOOPBACK_TIMEOUT, http.get(url).send()).await {
-        Ok(Ok(_)) => ClientProtocol::Https,
-        _ => ClientProtocol::Http,
-    }
-}
-
-/// A client as the library makes one; a lenient one takes any certificate.
-fn http(lenient: bool) -> reqwest::ClientBuilder {
-    reqwest::Client::builder()
-        .connect_timeout(CONNECT_TIMEOUT)
-        .read_timeout(READ_TIMEOUT)
-        .user_agent(USER_AGENT)
-        .tls_danger_accept_invalid_certs(lenient)
+    let url = parse_url(&format!("https://{}/v2/", reference.authority()));
+    let until = Some(Instant::now() + LOOPBACK_TIMEOUT);
+    let speaks = |url| http.answers(&Ask { until, ..Ask::of(url) });
+    if url.is_some_and(speaks) { Scheme::HTTPS } else { Scheme::HTTP }
 }
 
 fn silent(reference: &Reference, what: &str) -> RegistryError {
-    let why = format!("{what} within {} s", MANIFEST_TIMEOUT.as_secs());
+    let why = format!("{what} within {} s", DOCUMENT_TIMEOUT.as_secs());
     RegistryError::Answer { reference: reference.to_string(), why }
 }
 
-const USER_AGENT: &str = concat!("windtunnel/", env!("CARGO_PKG_VERSION"));
 /// For a document of some kilobytes, however slowly it comes.
-const MANIFEST_TIMEOUT: Duration = Duration::from_secs(60);
-/// How often it is shown that something is waited for.
-const TICK: Duration = Duration::from_millis(500);
+const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(60);
 /// A server of this machine that does not speak TLS mostly says so at once.
 const LOOPBACK_TIMEOUT: Duration = Duration::from_secs(5);
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
-/// Without a single byte.
-const READ_TIMEOUT: Duration = Duration::from_secs(60);
 /// An index of indexes of manifests, and what these name.
 const ROUNDS_MAX: usize = 8;
 
@@ -250,10 +196,9 @@ mod tests {
 
     #[test]
     fn a_registry_elsewhere_is_asked_by_tls_alone() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         for image in ["registry.invalid/a", "192.0.2.1:5000/a", "redis"] {
-            let protocol = runtime.block_on(protocol(&Reference::parse(image).unwrap()));
-            assert!(matches!(protocol, ClientProtocol::Https), "{image}");
+            let scheme = scheme(&Http::new(), &Reference::parse(image).unwrap());
+            assert_eq!(scheme, Scheme::HTTPS, "{image}");
         }
     }
 }

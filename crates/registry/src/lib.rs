@@ -10,9 +10,12 @@
 //! | --- | --- |
 //! | `reference` | [`Reference`]: what names an image in a registry; pure |
 //! | `credentials` | what users have stored by `docker login` or `podman login` |
-//! | `blob` | a file that is being fetched |
+//! | `http` | requests: certificates, proxies, redirects, time limits |
 //! | `token` | what a registry's token service gives |
-//! | `manifest` | documents, read no further than they may be long |
+//! | `repository` | manifests, read no further than they may be long, and blobs |
+//! | `blob` | a file that is being fetched |
+//! | `waiting` | work that is seen to be waited for |
+//! | `failure` | what went wrong in one exchange |
 //! | `fetch` | [`fetch`]: from a reference to an image in the cache |
 //! | `error` | [`RegistryError`]: why that could not be |
 //!
@@ -29,10 +32,13 @@
 mod blob;
 mod credentials;
 mod error;
+mod failure;
 mod fetch;
-mod manifest;
+mod http;
 mod reference;
+mod repository;
 mod token;
+mod waiting;
 
 pub use error::RegistryError;
 pub use fetch::{Progress, fetch};

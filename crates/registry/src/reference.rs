@@ -1,17 +1,23 @@
 //! What names an image in a registry.
 
+mod grammar;
+
 use std::fmt;
 use std::net::IpAddr;
 
 use windtunnel_image::Digest;
 
 use crate::error::RegistryError;
+use grammar::Parts;
 
 /// `[HOST[:PORT]/]NAME[:TAG][@sha256:DIGEST]`. Without a host the registry is Docker Hub, without tag
 /// and digest the tag is `latest`, as with Docker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
-    inner: oci_client::Reference,
+    /// As users write it and tools store credentials for it.
+    registry: String,
+    repository: String,
+    tag: Option<String>,
     digest: Option<Digest>,
 }
 
@@ -22,16 +28,17 @@ impl Reference {
     /// Why it is none.
     pub fn parse(text: &str) -> Result<Reference, RegistryError> {
         let not = |why: String| RegistryError::Reference { text: text.to_owned(), why };
-        let inner: oci_client::Reference =
-            text.parse().map_err(|error: oci_client::ParseError| not(error.to_string()))?;
-        let digest = match inner.digest() {
+        let Parts { name, tag, digest } = Parts::of(text).map_err(not)?;
+        let digest = match digest {
             Some(text) => {
                 let other = || not(format!("`{text}` is not `sha256:` and 64 digits"));
                 Some(Digest::parse(text).ok_or_else(other)?)
             }
             None => None,
         };
-        Ok(Reference { inner, digest })
+        let (registry, repository) = grammar::registry_and_repository(name).map_err(not)?;
+        let tag = tag.or_else(|| digest.is_none().then_some("latest")).map(str::to_owned);
+        Ok(Reference { registry, repository, tag, digest })
     }
 
     /// The manifest or index that it names, whatever its tag leads to.
@@ -43,27 +50,32 @@ impl Reference {
     /// The same image for ever: its tag is only for people then.
     #[must_use]
     pub fn pinned(&self, digest: &Digest) -> Reference {
-        let tag = self.inner.tag().map(str::to_owned);
-        let pinned = self.inner.clone_with_digest(digest.to_string());
-        let inner = match tag {
-            Some(tag) => oci_client::Reference::with_tag_and_digest(
-                pinned.registry().to_owned(),
-                pinned.repository().to_owned(),
-                tag,
-                digest.to_string(),
-            ),
-            None => pinned,
-        };
-        Reference { inner, digest: Some(digest.clone()) }
+        Reference { digest: Some(digest.clone()), ..self.clone() }
     }
 
-    pub(crate) fn inner(&self) -> &oci_client::Reference {
-        &self.inner
+    pub(crate) fn registry(&self) -> &str {
+        &self.registry
+    }
+
+    pub(crate) fn repository(&self) -> &str {
+        &self.repository
+    }
+
+    /// The host, and the port if one is written, that answer for the registry.
+    pub(crate) fn authority(&self) -> &str {
+        // What Docker asks as well.
+        if self.registry == grammar::DOCKER_HUB { grammar::DOCKER_INDEX } else { &self.registry }
+    }
+
+    /// By what its manifest is asked for: the digest if there is one.
+    pub(crate) fn version(&self) -> String {
+        let tag = || self.tag.clone().unwrap_or_default();
+        self.digest.as_ref().map_or_else(tag, Digest::to_string)
     }
 
     /// Whether its registry is this machine's own, which needs no TLS.
     pub(crate) fn is_loopback(&self) -> bool {
-        let registry = self.inner.resolve_registry();
+        let registry = self.authority();
         is_loopback(registry.rsplit_once(':').map_or(registry, |(host, _)| host))
     }
 }
@@ -71,12 +83,20 @@ impl Reference {
 /// Whether a host, as it is written, is this machine itself.
 pub(crate) fn is_loopback(host: &str) -> bool {
     let plain = host.trim_start_matches('[').trim_end_matches(']');
-    plain == "localhost" || plain.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    plain.eq_ignore_ascii_case("localhost")
+        || plain.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 impl fmt::Display for Reference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.inner.whole())
+        write!(f, "{}/{}", self.registry, self.repository)?;
+        if let Some(tag) = &self.tag {
+            write!(f, ":{tag}")?;
+        }
+        if let Some(digest) = &self.digest {
+            write!(f, "@{digest}")?;
+        }
+        Ok(())
     }
 }
 
@@ -104,6 +124,17 @@ mod tests {
     }
 
     #[test]
+    fn a_digest_is_asked_for_before_a_tag() {
+        let version = |text: &str| Reference::parse(text).unwrap().version();
+        assert_eq!((version("a"), version("a:1")), ("latest".to_owned(), "1".to_owned()));
+        let digest = digest().to_string();
+        assert_eq!(version(&format!("a:1@{digest}")), digest);
+        assert_eq!(version(&format!("a@{digest}")), digest);
+        let whole = Reference::parse(&format!("a@{digest}")).unwrap().to_string();
+        assert_eq!(whole, format!("docker.io/library/a@{digest}"), "no tag is added to a digest");
+    }
+
+    #[test]
     fn what_is_no_reference_is_refused() {
         let other = format!("a@sha512:{}", "0".repeat(128));
         for text in ["", "A", "a:", "a b", "http://x/a", "a@sha256:12", "../a", &other] {
@@ -115,6 +146,14 @@ mod tests {
     fn only_loopback_addresses_need_no_tls() {
         let is = |text: &str| Reference::parse(text).unwrap().is_loopback();
         assert!(is("127.0.0.1:5000/a") && is("127.1.2.3/a") && is("localhost:80/a"));
+        assert!(is("LocalHost:80/a"));
         assert!(!is("localhost.example.org/a") && !is("10.0.0.1:5000/a") && !is("a"));
+    }
+
+    #[test]
+    fn docker_hub_is_asked_at_its_index() {
+        let authority = |text: &str| Reference::parse(text).unwrap().authority().to_owned();
+        assert_eq!(authority("redis"), "index.docker.io");
+        assert_eq!(authority("example.org:5000/redis"), "example.org:5000");
     }
 }

@@ -1,30 +1,22 @@
 //! Who may fetch: the token that a registry's token service gives. Source: Distribution's "Token
 //! Authentication Specification"; RFC 6750, RFC 9110 (11.6.1).
-//!
-//! The answers are not the library's to read, because it reads them whole, whatever their length, and asks any
-//! service that a registry names, with a password and without TLS.
+
+use std::time::Instant;
 
 use http_auth::ChallengeRef;
-use oci_client::errors::OciDistributionError;
-use oci_client::secrets::RegistryAuth;
-use reqwest::{Client, RequestBuilder, Response, StatusCode, Url, header};
 use serde::Deserialize;
+use ureq::http::{HeaderValue, StatusCode, Uri};
 
-use crate::manifest::{Given, read, refusal};
+use crate::credentials::{Credentials, secret};
+use crate::failure::Failure;
+use crate::http::{Answer, Ask, Given, Http, parse_url};
 use crate::reference::{Reference, is_loopback};
-
-/// What registries and their services are asked by.
-pub(crate) struct Asking {
-    /// Any certificate will do: for addresses of this machine.
-    pub(crate) lenient: Client,
-    pub(crate) strict: Client,
-}
 
 /// Why there is no token.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TokenError {
     #[error(transparent)]
-    Library(#[from] OciDistributionError),
+    Exchange(#[from] Failure),
     /// What the registry did, behind "the registry".
     #[error("{0}")]
     Answer(String),
@@ -37,73 +29,85 @@ struct Document {
     access_token: Option<String>,
 }
 
-impl Asking {
-    fn of(&self, host: &str) -> &Client {
-        if is_loopback(host) { &self.lenient } else { &self.strict }
+/// The token with which an image may be fetched, as a request has it; `None`: the registry wants none.
+pub(crate) fn token(
+    http: &Http,
+    reference: &Reference,
+    scheme: &str,
+    stored: Option<&Credentials>,
+    until: Instant,
+) -> Result<Option<HeaderValue>, TokenError> {
+    let until = Some(until);
+    let text = format!("{scheme}://{}/v2/", reference.authority());
+    let url = parse_url(&text).ok_or(Failure::Url { text })?;
+    let answer = http.get(&Ask { until, ..Ask::of(url) })?;
+    let challenge = challenge(&answer);
+    answer.end();
+    let Some((realm, service)) = challenge else { return Ok(None) };
+    let scope = format!("repository:{}:pull", reference.repository());
+    let url = service_url(&realm, reference)?;
+    let url = with_query(&url, &scope, service.as_deref()).ok_or_else(|| strange(&realm))?;
+    let authorization = stored.map(Credentials::header);
+    let mut answer = http.get(&Ask { until, authorization, ..Ask::of(url) })?;
+    let Given::Document(body) = answer.read(TOKEN_BYTES_MAX)? else {
+        return Err(TokenError::Answer(format!("{NAMED} gave more than 1 MiB")));
+    };
+    match answer.status() {
+        StatusCode::OK => Ok(Some(token_in(&body)?)),
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+            let reason = String::from_utf8_lossy(&body).into_owned();
+            Err(Failure::Authentication(reason).into())
+        }
+        status => Err(Failure::refusal(status, answer.url(), &body).into()),
     }
+}
 
-    /// The token with which an image may be fetched; `None`: the registry wants none.
-    pub(crate) async fn token(
-        &self,
-        reference: &Reference,
-        scheme: &str,
-        auth: &RegistryAuth,
-    ) -> Result<Option<String>, TokenError> {
-        let registry = reference.inner().resolve_registry();
-        let client = if reference.is_loopback() { &self.lenient } else { &self.strict };
-        let asked = client.get(format!("{scheme}://{registry}/v2/")).send().await;
-        let answer = asked.map_err(OciDistributionError::from)?;
-        let Some((realm, service)) = challenge(&answer) else { return Ok(None) };
-        let url = service_url(&realm, reference)?;
-        let scope = format!("repository:{}:pull", reference.inner().repository());
-        let mut asked = self.of(url.host_str().unwrap_or_default()).get(url.clone());
-        asked = asked.query(&[("scope", &scope)]);
-        if let Some(service) = service {
-            asked = asked.query(&[("service", &service)]);
-        }
-        let mut answer = with(asked, auth).send().await.map_err(OciDistributionError::from)?;
-        let (status, body) = (answer.status(), read(&mut answer, TOKEN_BYTES_MAX).await?);
-        let Given::Document(body) = body else {
-            return Err(TokenError::Answer(format!("{NAMED} gave more than 1 MiB")));
-        };
-        if status != StatusCode::OK {
-            return Err(match status {
-                StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                    let reason = String::from_utf8_lossy(&body).into_owned();
-                    OciDistributionError::AuthenticationFailure(reason).into()
-                }
-                _ => refusal(status, url.into(), &body).into(),
-            });
-        }
-        let token =
-            serde_json::from_slice(&body).ok().and_then(|Document { token, access_token }| {
-                token.or(access_token).filter(|token| !token.is_empty())
-            });
-        token.map(Some).ok_or_else(|| TokenError::Answer(format!("{NAMED} gave no token")))
-    }
+fn token_in(body: &[u8]) -> Result<HeaderValue, TokenError> {
+    let document = serde_json::from_slice(body).ok();
+    let token = document.and_then(|Document { token, access_token }| token.or(access_token));
+    let token = token.filter(|token| !token.is_empty());
+    let header = token.and_then(|token| secret(&format!("Bearer {token}")));
+    header.ok_or_else(|| TokenError::Answer(format!("{NAMED} gave no token")))
 }
 
 /// Where the service is. A registry that is asked by TLS must not have its password sent without it.
-fn service_url(realm: &str, reference: &Reference) -> Result<Url, TokenError> {
-    let strange = || TokenError::Answer(format!("names `{realm}` as its token service"));
-    let url = Url::parse(realm).map_err(|_| strange())?;
-    let host = url.host_str().ok_or_else(strange)?;
-    match url.scheme() {
-        "https" => Ok(url),
-        "http" if is_loopback(host) && reference.is_loopback() => Ok(url),
-        "http" => {
-            let why = format!("names a token service without TLS, `{realm}`");
-            Err(TokenError::Answer(why))
-        }
-        _ => Err(strange()),
+fn service_url(realm: &str, reference: &Reference) -> Result<Uri, TokenError> {
+    let url = parse_url(realm).ok_or_else(|| strange(realm))?;
+    let is_here = is_loopback(url.host().unwrap_or_default()) && reference.is_loopback();
+    if url.scheme_str() == Some("https") || is_here {
+        return Ok(url);
     }
+    let why = format!("names a token service without TLS, `{realm}`");
+    Err(TokenError::Answer(why))
+}
+
+fn strange(realm: &str) -> TokenError {
+    TokenError::Answer(format!("names `{realm}` as its token service"))
+}
+
+/// The service's URL with what is asked of it, behind what it has already.
+fn with_query(url: &Uri, scope: &str, service: Option<&str>) -> Option<Uri> {
+    let mark = if url.query().is_some() { '&' } else { '?' };
+    let mut text = format!("{url}{mark}scope={}", encoded(scope));
+    if let Some(service) = service {
+        text += &format!("&service={}", encoded(service));
+    }
+    parse_url(&text)
+}
+
+/// A value in a query (RFC 3986, 2.1 and 2.3).
+fn encoded(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let one = |byte: u8| {
+        if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+    };
+    text.bytes().map(one).collect()
 }
 
 /// The realm and the service of the first challenge that wants a bearer token.
-fn challenge(answer: &Response) -> Option<(String, Option<String>)> {
-    let headers = answer.headers().get_all(header::WWW_AUTHENTICATE);
-    let texts = headers.iter().filter_map(|header| header.to_str().ok());
-    texts
+fn challenge(answer: &Answer) -> Option<(String, Option<String>)> {
+    answer
+        .challenges()
         .filter_map(|text| http_auth::parse_challenges(text).ok())
         .flatten()
         .find_map(|one| bearer(&one))
@@ -118,14 +122,6 @@ fn bearer(of: &ChallengeRef<'_>) -> Option<(String, Option<String>)> {
     is_bearer.then(|| Some((named("realm")?, named("service")))).flatten()
 }
 
-fn with(asked: RequestBuilder, auth: &RegistryAuth) -> RequestBuilder {
-    match auth {
-        RegistryAuth::Anonymous => asked,
-        RegistryAuth::Basic(user, password) => asked.basic_auth(user, Some(password)),
-        RegistryAuth::Bearer(token) => asked.bearer_auth(token),
-    }
-}
-
 const NAMED: &str = "has a token service that";
 /// A token has some kilobytes.
 const TOKEN_BYTES_MAX: usize = 1 << 20;
@@ -137,7 +133,7 @@ mod tests {
     fn realm(realm: &str, image: &str) -> Result<String, String> {
         let reference = Reference::parse(image).unwrap();
         let url = service_url(realm, &reference);
-        url.map(String::from).map_err(|error| error.to_string())
+        url.map(|url| url.to_string()).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -163,5 +159,26 @@ mod tests {
         assert_eq!(found, Some(("https://a/t".into(), Some("s \"1\"".into()))));
         let basic = http_auth::parse_challenges(r#"Basic realm="x""#).unwrap();
         assert_eq!(basic.iter().find_map(bearer), None);
+    }
+
+    #[test]
+    fn a_service_is_asked_behind_what_its_url_has() {
+        let asked = |url: &str, service| {
+            let url = parse_url(url).unwrap();
+            with_query(&url, "repository:a/b:pull", service).unwrap().to_string()
+        };
+        let scope = "scope=repository%3Aa%2Fb%3Apull";
+        assert_eq!(asked("https://a/t", None), format!("https://a/t?{scope}"));
+        let two = asked("https://a/t?x=1", Some("my own & \"ä\""));
+        let service = "my%20own%20%26%20%22%C3%A4%22";
+        assert_eq!(two, format!("https://a/t?x=1&{scope}&service={service}"));
+    }
+
+    #[test]
+    fn a_token_is_what_a_request_can_have() {
+        assert_eq!(token_in(br#"{"token":"x.y-z"}"#).unwrap(), "Bearer x.y-z");
+        for none in [r#"{"token":""}"#, "{}", "[]", r#"{"token":"a\r\nHost: b"}"#] {
+            assert!(token_in(none.as_bytes()).is_err(), "{none}");
+        }
     }
 }

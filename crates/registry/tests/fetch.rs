@@ -3,82 +3,17 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
+mod image;
 mod server;
 
 use std::fs;
-use std::path::Path;
 
 use serde_json::json;
 use windtunnel_image::{Digest, Fetched, Image};
-use windtunnel_registry::{Reference, RegistryError, fetch};
+use windtunnel_registry::{Reference, fetch};
 
+use image::{Made, blob, error_of, get, made_for};
 use server::{Answer, Server};
-
-/// An image in a registry: its blobs and its manifest.
-struct Made {
-    manifest: Vec<u8>,
-    config: Vec<u8>,
-    layer: Vec<u8>,
-}
-
-impl Made {
-    fn new() -> Made {
-        // An empty tar file is a layer without entries.
-        let layer = vec![0; 1024];
-        let rootfs = json!({"type": "layers", "diff_ids": [Digest::of(&layer).to_string()]});
-        let architecture = match std::env::consts::ARCH {
-            "x86_64" => "amd64",
-            "aarch64" => "arm64",
-            other => other,
-        };
-        let config = json!({"os": "linux", "architecture": architecture, "config": {"Cmd": ["serve"]},
-                            "rootfs": rootfs});
-        let config = config.to_string().into_bytes();
-        let named = |bytes: &[u8]| json!({"mediaType": "x", "digest": Digest::of(bytes).to_string(), "size": bytes.len()});
-        let manifest =
-            json!({"schemaVersion": 2, "config": named(&config), "layers": [named(&layer)]});
-        Made { manifest: manifest.to_string().into_bytes(), config, layer }
-    }
-
-    fn serve(&self) -> Server {
-        self.give_to(Server::new())
-    }
-
-    fn give_to(&self, server: Server) -> Server {
-        server
-            .give("/v2/a/manifests/1", Answer::Bytes(self.manifest.clone()))
-            .give(
-                &format!("/v2/a/manifests/{}", Digest::of(&self.manifest)),
-                Answer::Bytes(self.manifest.clone()),
-            )
-            .give(&blob(&self.config), Answer::Bytes(self.config.clone()))
-            .give(&blob(&self.layer), Answer::Bytes(self.layer.clone()))
-    }
-}
-
-fn blob(bytes: &[u8]) -> String {
-    format!("/v2/a/blobs/{}", Digest::of(bytes))
-}
-
-fn get(server: &Server, cache: &Path, name: &str) -> Result<std::path::PathBuf, RegistryError> {
-    let reference = Reference::parse(&format!("{}/{name}", server.address()))?;
-    let fetched = Fetched::open(cache)?;
-    let (digest, place) =
-        fetch(&reference, None, &fetched, &mut |done, total| assert!(done <= total))?;
-    assert_eq!(place, fetched.place(&digest));
-    Ok(place)
-}
-
-fn error_of(server: &Server, cache: &Path) -> String {
-    let error = get(server, cache, "a:1").unwrap_err();
-    let mut text = error.to_string();
-    let mut cause: &dyn std::error::Error = &error;
-    while let Some(next) = cause.source() {
-        text = format!("{text}: {next}");
-        cause = next;
-    }
-    format!("{text}\nhint: {}", error.hint().unwrap_or_default())
-}
 
 #[test]
 fn an_image_is_fetched_once_and_by_its_digest_without_the_registry() {
@@ -94,24 +29,6 @@ fn an_image_is_fetched_once_and_by_its_digest_without_the_registry() {
     let pinned = format!("a:1@{}", Digest::of(&made.manifest));
     assert_eq!(get(&server, folder.path(), &pinned).unwrap(), place);
     assert_eq!(server.asked().len(), before, "nothing is asked");
-}
-
-/// An image for a processor, whose command is its name, and what a registry has of it.
-fn made_for(architecture: &str) -> Made {
-    let mut made = Made::new();
-    let text = String::from_utf8(made.config.clone()).unwrap();
-    let mut config: serde_json::Value = serde_json::from_str(&text).unwrap();
-    config["architecture"] = json!(architecture);
-    config["config"]["Cmd"] = json!([architecture]);
-    let before = Digest::of(&made.config);
-    made.config = config.to_string().into_bytes();
-    let manifest = String::from_utf8(made.manifest).unwrap();
-    let mut manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
-    assert_eq!(manifest["config"]["digest"], before.to_string());
-    manifest["config"]["digest"] = json!(Digest::of(&made.config).to_string());
-    manifest["config"]["size"] = json!(made.config.len());
-    made.manifest = manifest.to_string().into_bytes();
-    made
 }
 
 #[test]
@@ -222,6 +139,60 @@ fn an_image_is_fetched_with_the_token_that_its_service_gives() {
         let asked = server.asked().iter().filter(|path| path.starts_with("/token")).count();
         assert_eq!(asked, 1, "{:?}", server.asked());
     }
+}
+
+#[test]
+fn a_token_goes_to_the_server_alone_that_it_is_for() {
+    let (folder, made) = (tempfile::tempdir().unwrap(), Made::new());
+    // Another port is another server; there, only requests without a token get something.
+    let without_token = |bytes: &[u8]| Answer::For(String::new(), bytes.to_vec());
+    let store = Server::new().give("/layer?signed=1", without_token(&made.layer));
+    let away = format!("http://{}/layer?signed=1", store.address());
+    let server = with_token_service(Answer::Bytes(br#"{"token":"sesame"}"#.to_vec()))
+        .give(&blob(&made.layer), Answer::Elsewhere(away))
+        .give(&blob(&made.config), Answer::Elsewhere("../config".to_owned()))
+        .give("/v2/a/config", Answer::For("sesame".to_owned(), made.config.clone()));
+    let place = get(&server, folder.path(), "a:1").unwrap();
+    assert!(Image::open(&place, None, None).is_ok());
+    assert_eq!(store.asked(), ["/layer?signed=1"]);
+    // The body of a redirect has been read, so that the connection could be used again.
+    let plain = server.begun().iter().filter(|first| **first == b'G').count();
+    assert_eq!(plain, 1, "{:?}", server.begun());
+}
+
+#[test]
+fn redirects_in_a_circle_and_to_what_is_no_server_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = "/v2/a/manifests/1";
+    let cases = [(path, "too many redirects"), ("file:///etc/passwd", "`file:///etc/passwd`")];
+    for (place, expected) in cases {
+        let server = Server::new().give(path, Answer::Elsewhere(place.to_owned()));
+        let text = error_of(&server, folder.path());
+        assert!(text.contains(expected), "{text}");
+        assert!(server.asked().len() < 20, "{:?}", server.asked());
+    }
+}
+
+#[test]
+fn a_redirect_to_another_machine_needs_a_certificate_that_is_known() {
+    let folder = tempfile::tempdir().unwrap();
+    // The kernel takes it for this machine's (ip(7)), and no registry has it.
+    let other = Server::with_tls();
+    let place = format!("https://0.0.0.0:{}/x", other.address().port());
+    let server = Server::new().give("/v2/a/manifests/1", Answer::Elsewhere(place));
+    let text = error_of(&server, folder.path());
+    assert!(text.contains("certificate"), "{text}");
+    assert_eq!(other.asked(), [""; 0]);
+}
+
+#[test]
+fn no_connection_outlives_a_fetch() {
+    let (folder, server) = (tempfile::tempdir().unwrap(), Made::new().serve());
+    get(&server, folder.path(), "a:1").unwrap();
+    server.wait_until_closed();
+    let server = Server::new().give("/v2/a/manifests/1", Answer::Endless);
+    assert!(get(&server, folder.path(), "a:1").is_err());
+    server.wait_until_closed();
 }
 
 #[test]

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
@@ -19,6 +20,8 @@ pub(crate) enum Answer {
     Challenge(String),
     /// To a client that has this token; 401 to others.
     For(String, Vec<u8>),
+    /// 307, to another path or URL.
+    Elsewhere(String),
 }
 
 #[derive(Default)]
@@ -27,6 +30,8 @@ struct State {
     asked: Vec<String>,
     /// The first byte of each connection.
     begun: Vec<u8>,
+    /// Connections that are there.
+    open: usize,
     ended: bool,
 }
 
@@ -34,6 +39,7 @@ struct State {
 pub(crate) struct Server {
     address: SocketAddr,
     state: Arc<Mutex<State>>,
+    closed: Arc<Condvar>,
 }
 
 impl Server {
@@ -59,18 +65,24 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let state = Arc::new(Mutex::new(State::default()));
-        let known = Arc::clone(&state);
+        let closed = Arc::new(Condvar::new());
+        let (known, news) = (Arc::clone(&state), Arc::clone(&closed));
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 if known.lock().unwrap().ended {
                     break;
                 }
-                let (known, tls) = (Arc::clone(&known), tls.clone());
-                // A client that closes early is none of the test's concern.
-                thread::spawn(move || drop(serve(stream, tls, &known)));
+                let (known, news, tls) = (Arc::clone(&known), Arc::clone(&news), tls.clone());
+                known.lock().unwrap().open += 1;
+                thread::spawn(move || {
+                    // A client that closes early is none of the test's concern.
+                    drop(serve(stream, tls, &known));
+                    known.lock().unwrap().open -= 1;
+                    news.notify_all();
+                });
             }
         });
-        Server { address, state }
+        Server { address, state, closed }
     }
 
     /// Gives an answer to a path, instead of a former one.
@@ -81,6 +93,13 @@ impl Server {
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Waits until its clients have closed all connections.
+    pub(crate) fn wait_until_closed(&self) {
+        let (state, patience) = (self.state.lock().unwrap(), Duration::from_secs(30));
+        let waited = self.closed.wait_timeout_while(state, patience, |state| state.open > 0);
+        assert!(!waited.unwrap().1.timed_out(), "a connection is left");
     }
 
     /// The paths that were asked for, in their order.
@@ -153,6 +172,13 @@ fn answer(stream: impl Read + Write, state: &Mutex<State>) -> std::io::Result<()
                 write!(
                     writer,
                     "HTTP/1.1 401 x\r\nwww-authenticate: {wanted}\r\ncontent-length: 0\r\n\r\n"
+                )?;
+                continue;
+            }
+            Some(Answer::Elsewhere(place)) => {
+                write!(
+                    writer,
+                    "HTTP/1.1 307 x\r\nlocation: {place}\r\ncontent-length: 5\r\n\r\nthere"
                 )?;
                 continue;
             }
