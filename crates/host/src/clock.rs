@@ -1,13 +1,8 @@
-//! The clock of a run: the monotonic one of this machine.
+//! The clock of a run, and when it begins.
 
-use windtunnel_model::{Span, Time};
-use windtunnel_sys::clock;
+use windtunnel_model::Span;
 
-/// The present on the run's clock.
-#[must_use]
-pub(crate) fn now() -> Time {
-    Time::from_nanos(clock::monotonic_ns())
-}
+pub(crate) use windtunnel_dataplane::now;
 
 /// A beginning this much after its time is reported, and makes the run unfaithful where `--max-lateness`
 /// allows no more. A program takes milliseconds to start anyway.

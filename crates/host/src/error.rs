@@ -178,7 +178,7 @@ mod tests {
 
     fn missing(count: usize) -> RunError {
         let node = windtunnel_model::NodeId(0);
-        let plan = crate::testing::plan(
+        let plan = windtunnel_dataplane::testing::plan(
             "nodes: {a: {run: /no/such/program}, b: {}}\nlinks: [{between: [a, b]}]",
         );
         let first = crate::presence::missing(&plan, "/".as_ref(), None).remove(0);

@@ -255,7 +255,7 @@ mod tests {
     fn a_plan_of_another_machine_makes_no_folder_outside_its_own() {
         let root = tempfile::tempdir().unwrap();
         for name in ["../../.ssh", "", "..", "/etc/x", "a\0b"] {
-            let mut plan = crate::testing::plan("nodes: {a: {}}\n");
+            let mut plan = windtunnel_dataplane::testing::plan("nodes: {a: {}}\n");
             plan.nodes[0].name = name.to_owned();
             let error = Folder::create(&root.path().join("runs/x"), &plan).unwrap_err();
             assert_eq!(error.source.kind(), io::ErrorKind::InvalidInput, "{name:?}");
@@ -269,7 +269,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let (run, secret) = (root.path().join("run"), root.path().join("secret"));
         fs::write(&secret, "secret").unwrap();
-        let plan = crate::testing::plan("nodes: {a: {}}\n");
+        let plan = windtunnel_dataplane::testing::plan("nodes: {a: {}}\n");
         let folder = Folder::create(&run, &plan).unwrap();
         symlink(&secret, run.join(".run.json")).unwrap();
         assert!(folder.write("run.json", b"{}").is_err());

@@ -120,7 +120,7 @@ mod tests {
     use crate::part::results::tests::sample;
 
     fn plan() -> Plan {
-        crate::testing::plan(
+        windtunnel_dataplane::testing::plan(
             "nodes:\n  a: {run: [sleep, '1'], ready: listen}\n  b: {run: x, after: a}\nrouters: [r]\nlinks:\n\
 - {between: [a, r], rate: 1mbit, discipline: codel}\n- {between: [b, r], loss: 1%}\n\
 expect:\n- {link: a--r, direction: up, rate: {max: 1mbit}}\n- {path: [a, b], throughput: {min: 1kbit}}\n\

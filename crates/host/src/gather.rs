@@ -103,7 +103,7 @@ fn read(parts: &Parts, plan: &Plan) -> Result<Vec<(Results, PathBuf)>, GatherErr
 
 /// What all parts have seen, together.
 struct Whole {
-    tally: crate::dataplane::Tally,
+    tally: windtunnel_dataplane::Tally,
     recorded: Recorded,
     records: Option<Records>,
     carried: Carried,

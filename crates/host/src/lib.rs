@@ -8,9 +8,7 @@
 //! | --- | --- |
 //! | `run` | [`run`]: the stages of a run, from folder to verdict |
 //! | `live` | the main loop of a run: programs, events, control requests |
-//! | `dataplane` | socket → engine → socket, on its own thread |
 //! | `agent_group` | [`AgentGroup`]: a limit of all nodes of an agent together |
-//! | `owners` | whose flows are, where programs share a link, on its own thread |
 //! | `part` | [`part`]: one machine's part of a run over several |
 //! | `gather` | [`gather`]: the verdict on a run over several machines |
 //! | `supervisor` | which program starts when, and what its end means |
@@ -47,7 +45,6 @@
 mod admission;
 mod agent_group;
 mod clock;
-mod dataplane;
 mod devices;
 mod echo;
 mod ending;
@@ -67,14 +64,11 @@ pub mod observer;
 mod options;
 mod output;
 pub mod outside;
-mod owners;
 mod pairs;
 mod part;
 mod planned;
 pub mod presence;
-mod promotion;
 mod quiet;
-mod receive_queue;
 mod recent;
 mod recorder;
 mod records;
@@ -83,8 +77,6 @@ pub mod roots;
 mod run;
 mod supervisor;
 mod tables;
-#[cfg(test)]
-mod testing;
 mod text;
 mod verdict;
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use windtunnel_model::{Span, Time};
 use windtunnel_sys::limits::{self, Processors};
 
-use crate::dataplane::Tally;
+use windtunnel_dataplane::Tally;
 
 /// What the processors had done, at times of a run.
 #[derive(Debug, Default)]
@@ -101,7 +101,7 @@ const SAMPLES_MOST: usize = 9_000;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataplane::LateInterval;
+    use windtunnel_dataplane::LateInterval;
     use windtunnel_model::Lane;
 
     const ORIGIN: Time = Time::from_nanos(7_000_000_000);

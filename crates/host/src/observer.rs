@@ -171,7 +171,9 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Option<OwnedNotice> {
-        let plan = crate::testing::plan("nodes: {a: {run: x}, b: {}}\nlinks: [{between: [a, b]}]");
+        let plan = windtunnel_dataplane::testing::plan(
+            "nodes: {a: {run: x}, b: {}}\nlinks: [{between: [a, b]}]",
+        );
         OwnedNotice::read(text, &plan)
     }
 

@@ -22,7 +22,6 @@ use windtunnel_model::Plan;
 use windtunnel_sys::{limits, schedule};
 use windtunnel_tunnel::{Security, Setup, Tunnel};
 
-use crate::dataplane::Remote;
 use crate::error::{RunError, step};
 use crate::folder::Folder;
 use crate::live::{Members, Membership};
@@ -32,6 +31,7 @@ use crate::roots;
 use crate::run::{Done, ENDING, prepare};
 use link::Link;
 use results::Results;
+use windtunnel_dataplane::Remote;
 
 /// What only this machine knows of its part of a run.
 #[derive(Debug, Clone, Default)]

@@ -12,6 +12,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use serde::{Deserialize, Serialize};
+use windtunnel_dataplane::SampleSink;
 use windtunnel_model::{Lane, Plan, Time};
 use windtunnel_trace::event::Event;
 use windtunnel_trace::sample::{self, Row};
@@ -86,18 +87,6 @@ impl Recorder {
         Ok((Recorder { records, waiting, lost, recent }, recording))
     }
 
-    /// Records an interval that ended `at` after the run began: one row per lane index.
-    pub(crate) fn sample(&self, at: Time, rows: Vec<Row>) {
-        let record = Record::Sample { at, rows, last: false };
-        self.send(record, &self.waiting.samples, SAMPLES_WAITING_MAX);
-    }
-
-    /// Records the last interval.
-    pub(crate) fn last_sample(&self, at: Time, rows: Vec<Row>) {
-        let record = Record::Sample { at, rows, last: true };
-        self.send(record, &self.waiting.samples, SAMPLES_WAITING_MAX);
-    }
-
     /// Records an event.
     pub(crate) fn event(&self, event: Event) {
         let record = Record::Event(Box::new(event));
@@ -121,6 +110,18 @@ impl Recorder {
     pub(crate) fn end(&self) {
         // If the thread is gone, `finish` says so.
         let _ = self.records.send(Record::End);
+    }
+}
+
+impl SampleSink for Recorder {
+    fn sample(&self, at: Time, rows: Vec<Row>) {
+        let record = Record::Sample { at, rows, last: false };
+        self.send(record, &self.waiting.samples, SAMPLES_WAITING_MAX);
+    }
+
+    fn last_sample(&self, at: Time, rows: Vec<Row>) {
+        let record = Record::Sample { at, rows, last: true };
+        self.send(record, &self.waiting.samples, SAMPLES_WAITING_MAX);
     }
 }
 
@@ -269,7 +270,9 @@ mod tests {
     #[test]
     fn no_event_is_lost_when_thousands_come_at_once_and_the_first_and_last_samples_are_whole() {
         let root = tempfile::tempdir().unwrap();
-        let plan = crate::testing::plan("nodes: {a: {}, b: {}}\nlinks: [{between: [a, b]}]");
+        let plan = windtunnel_dataplane::testing::plan(
+            "nodes: {a: {}, b: {}}\nlinks: [{between: [a, b]}]",
+        );
         let folder = Folder::create(root.path(), &plan).unwrap();
         let (recorder, recording) = Recorder::start(&folder, &plan).unwrap();
         for at_ns in 0..20_000 {

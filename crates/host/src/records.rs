@@ -32,8 +32,8 @@ use windtunnel_record::overhead;
 use windtunnel_sys::clock;
 use windtunnel_sys::region::Region;
 
-use crate::dataplane::RecordSetup;
 use sources::{diagnosis_of, see_nodes, supervise};
+use windtunnel_dataplane::RecordSetup;
 
 /// What a recording needs.
 pub(crate) struct Setup {

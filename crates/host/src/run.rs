@@ -42,8 +42,6 @@ use windtunnel_sys::{schedule, signal};
 use windtunnel_trace::report::{Report, Verdict};
 
 use crate::clock::now;
-use crate::dataplane::senders::{self, OfLane};
-use crate::dataplane::{Dataplane, RecordSetup, Remote, Setup};
 use crate::error::{RunError, io, step};
 use crate::folder::{Folder, FolderError};
 use crate::gateway;
@@ -52,16 +50,18 @@ use crate::node_limits::Limits;
 use crate::observer::{Notice, Observer};
 use crate::options::{Foreground, Options};
 use crate::output::Output;
-use crate::owners::{self, Roots};
 use crate::presence::{self, Missing};
-use crate::promotion::{Priority, Promotion};
-use crate::receive_queue::ReceiveQueue;
 use crate::recorder::{Recorder, Recording};
 use crate::records::{self, Records};
 use crate::roots;
 use crate::tables::{self, Measured};
 use crate::verdict;
 pub(crate) use stages::{Done, Started};
+use windtunnel_dataplane::owners::{self, Roots};
+use windtunnel_dataplane::promotion::{Priority, Promotion};
+use windtunnel_dataplane::receive_queue::ReceiveQueue;
+use windtunnel_dataplane::senders::{self, OfLane};
+use windtunnel_dataplane::{Dataplane, RecordSetup, Remote, Setup};
 
 /// Whether this machine has what programs need that cannot come later.
 fn check_presence(plan: &Plan, options: &Options, here: Option<&[bool]>) -> Result<(), RunError> {
@@ -475,7 +475,7 @@ fn start_threads(
     let setup = Setup {
         plan: Arc::clone(plan),
         interfaces: node_set.fabric().to_vec(),
-        recorder: recorder.clone(),
+        samples: Box::new(recorder.clone()),
         late_above: options.max_lateness,
         packet_memory: options.packet_memory.0,
         notify: Arc::clone(&wake),

@@ -5,10 +5,10 @@ use std::fmt::Write;
 use windtunnel_model::{NodeId, Plan, Span, Time};
 use windtunnel_trace::lateness::Lateness;
 
-use crate::dataplane::{NatTally, Tally};
 use crate::echo::{EchoResults, Probe};
 use crate::node_limits::{Account, Bound, Look};
 use crate::recorder::lane_names;
+use windtunnel_dataplane::{NatTally, Tally};
 
 /// What was measured in a run and has a table.
 #[derive(Debug, Clone, Copy)]
@@ -171,8 +171,8 @@ mod tests {
     use windtunnel_trace::rate::Intervals;
 
     use super::*;
-    use crate::dataplane::{Flow, LaneResult};
     use crate::node_limits::{Kind, Owner};
+    use windtunnel_dataplane::{Flow, LaneResult};
 
     /// Nothing but this.
     fn measured<'a>(echoes: &'a [(Probe, EchoResults)], tally: &'a Tally) -> Measured<'a> {
@@ -181,7 +181,9 @@ mod tests {
 
     #[test]
     fn requests_before_the_run_have_no_time_and_those_without_reply_no_round_trip() {
-        let plan = crate::testing::plan("nodes: {a: {}, b: {}}\nlinks: [{between: [a, b]}]");
+        let plan = windtunnel_dataplane::testing::plan(
+            "nodes: {a: {}, b: {}}\nlinks: [{between: [a, b]}]",
+        );
         let (from, to) = (NodeId(0), NodeId(1));
         let before = Probe { from, to, during: None };
         let window = Window { from: Span::from_secs(1), to: None };
@@ -197,7 +199,9 @@ mod tests {
 
     #[test]
     fn payload_is_a_row_for_each_interval_and_no_table_without_measurements() {
-        let plan = crate::testing::plan("nodes: {a: {}, b: {}}\nlinks: [{between: [a, b]}]");
+        let plan = windtunnel_dataplane::testing::plan(
+            "nodes: {a: {}, b: {}}\nlinks: [{between: [a, b]}]",
+        );
         assert!(tables(&plan, measured(&[], &Tally::default())).is_empty());
         let at = |tenth: u64| Time::from_nanos(tenth * 100_000_000);
         let payload = Intervals { start: Time::ZERO, counts: vec![(at(1), 1448), (at(2), 0)] };
@@ -210,8 +214,9 @@ mod tests {
 
     #[test]
     fn what_happened_at_a_limit_is_a_row_for_each_second() {
-        let plan =
-            crate::testing::plan("nodes: {a: {memory: 64MB}, b: {}}\nlinks: [{between: [a, b]}]");
+        let plan = windtunnel_dataplane::testing::plan(
+            "nodes: {a: {memory: 64MB}, b: {}}\nlinks: [{between: [a, b]}]",
+        );
         let mut bound = Bound::new(Owner::Node(0), Kind::Memory, 64_000_000);
         let look =
             Look { asked: 64_000_000, used: 7, met: 3, refaulted: Some(5), ..Look::default() };
@@ -229,7 +234,9 @@ mod tests {
 
     #[test]
     fn lateness_is_a_row_for_each_bin_of_all_packets_and_of_each_direction() {
-        let plan = crate::testing::plan("nodes: {a: {}, b: {}}\nlinks: [{between: [a, b]}]");
+        let plan = windtunnel_dataplane::testing::plan(
+            "nodes: {a: {}, b: {}}\nlinks: [{between: [a, b]}]",
+        );
         let mut tally = Tally::default();
         tally.departures.record(Span::from_nanos(40));
         let mut lane = LaneResult::default();

@@ -20,9 +20,20 @@ const RING_0: [&str; 15] = [
 ];
 
 /// The rooms that know Linux; they may use ring 0 and each other.
-const RING_1: [&str; 12] = [
-    "sys", "tunnel", "gateway", "image", "registry", "node", "record", "limit", "host", "control",
-    "cluster", "lead",
+const RING_1: [&str; 13] = [
+    "sys",
+    "tunnel",
+    "gateway",
+    "image",
+    "registry",
+    "node",
+    "record",
+    "limit",
+    "dataplane",
+    "host",
+    "control",
+    "cluster",
+    "lead",
 ];
 
 /// Crates from outside that ring 0 may use: values and texts only, nothing that reaches the system.

@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     fn parts(text: &str) -> Parts {
-        Parts::of(&crate::testing::plan(text), None)
+        Parts::of(&windtunnel_dataplane::testing::plan(text), None)
     }
 
     fn reserved(nodes: &str) -> Vec<(u64, u64)> {

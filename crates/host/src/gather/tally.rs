@@ -7,8 +7,8 @@ use windtunnel_trace::series::{Sample, Series};
 
 use super::interval::{ByInterval, interval_of};
 use super::parts::Parts;
-use crate::dataplane::{LaneResult, Tally, phase};
 use crate::part::results::Results;
+use windtunnel_dataplane::{LaneResult, Tally, phase};
 
 pub(super) fn merge(plan: &Plan, parts: &Parts, results: &[Results]) -> Tally {
     let tallies: Vec<&Tally> = results.iter().map(|part| &part.tally).collect();

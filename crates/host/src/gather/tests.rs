@@ -9,7 +9,7 @@ use windtunnel_trace::sample::COLUMNS;
 
 use super::*;
 use crate::part::results::tests::sample;
-use crate::testing::plan;
+use windtunnel_dataplane::testing::plan;
 
 /// Node `a` is on member 0, `b` on member 1. Lanes: a-r, r-a, r-b, b-r.
 const FILE: &str = "

@@ -11,9 +11,9 @@ use windtunnel_trace::event::EventKind;
 use super::membership::{Members, Membership, Stage};
 use super::state::Live;
 use crate::clock::now;
-use crate::dataplane::Order;
 use crate::ending::Ending;
 use crate::part::news::News;
+use windtunnel_dataplane::Order;
 
 impl Live {
     /// Handles everything that the agent has said.

@@ -17,9 +17,9 @@ use super::connections::Connections;
 use super::journal::Journal;
 use super::refusal::Refusal;
 use super::state::Live;
-use crate::dataplane::Order;
-use crate::dataplane::tap::{Counts, Outcome, Place, ROOM_BYTES, Stopped, Tap, Wanted};
 use places::capture_places;
+use windtunnel_dataplane::Order;
+use windtunnel_dataplane::tap::{Counts, Outcome, Place, ROOM_BYTES, Stopped, Tap, Wanted};
 
 /// The captures of a run.
 pub(super) struct Captures {

@@ -15,7 +15,7 @@ use super::punctuality::Happened;
 use super::refusal::{Refusal, find_node};
 use super::state::Live;
 use crate::node_limits::{Change, Kind, Limits, Owner, Reached};
-use crate::receive_queue::ReceiveQueue;
+use windtunnel_dataplane::receive_queue::ReceiveQueue;
 
 impl Limits {
     /// A node's init has something to say of the limit that it holds.

@@ -4,7 +4,7 @@ use windtunnel_control::{NatMapping, NatStatus};
 use windtunnel_engine::MappingState;
 
 use super::Live;
-use crate::dataplane::NatTally;
+use windtunnel_dataplane::NatTally;
 
 impl Live {
     /// All NATs and their mappings.

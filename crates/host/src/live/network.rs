@@ -16,9 +16,9 @@ use super::context::Context;
 use super::links::LinkStates;
 use super::punctuality::Happened;
 use super::services::service_events;
-use crate::dataplane::tap::Tap;
-use crate::dataplane::{Cause, Dataplane, Order, RedirectionsNow, Tally};
-use crate::receive_queue::ReceiveQueue;
+use windtunnel_dataplane::receive_queue::ReceiveQueue;
+use windtunnel_dataplane::tap::Tap;
+use windtunnel_dataplane::{Cause, Dataplane, Order, RedirectionsNow, Tally};
 
 /// A packet loop that takes longer for a turn is stuck.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -10,9 +10,9 @@ use windtunnel_trace::event::EventKind;
 use super::membership::Stage;
 use super::network::Applied;
 use super::state::Live;
-use crate::dataplane::{Note, Silence};
 use crate::ending::Ending;
 use crate::output::Matched;
+use windtunnel_dataplane::{Note, Silence};
 
 impl Live {
     /// Handles everything that the threads have reported.

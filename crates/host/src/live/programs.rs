@@ -28,10 +28,10 @@ use super::punctuality::Happened;
 use crate::freeze::FreezeState;
 use crate::options::Foreground;
 use crate::output::ProgramKey;
-use crate::owners::Roots;
 use crate::supervisor::{Command, Exit, Life, Supervised, Supervisor};
 pub(super) use checks::CHECK_FIRST;
 use checks::Checks;
+use windtunnel_dataplane::owners::Roots;
 
 /// The programs, and what is still to be done to them.
 pub(super) struct Programs {

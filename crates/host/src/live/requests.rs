@@ -14,9 +14,9 @@ use windtunnel_trace::event::EventKind;
 
 use super::refusal::{Refusal, find_lanes, find_node};
 use super::state::Live;
-use crate::dataplane::Order;
 use crate::ending::Ending;
 use crate::node_limits::Change;
+use windtunnel_dataplane::Order;
 
 impl Live {
     /// Accepts connections and answers requests: a few a turn of the loop, at most one of each

@@ -29,12 +29,12 @@ use super::context::Context;
 use super::network::Seen;
 use super::punctuality::Happened;
 use super::state::Live;
-use crate::dataplane::Redirections;
 use crate::part::news::News;
 pub(crate) use ended::ServicesEnded;
 pub(in crate::live) use health::PROBE_FIRST;
 use health::{Outcome, Probes, Step};
 pub(crate) use state::{ReplicaState, ServiceState};
+use windtunnel_dataplane::Redirections;
 
 /// The state of all services, and the thread that looks at the nodes of their replicas here.
 pub(super) struct Services {

@@ -8,11 +8,11 @@ use super::farewell::{Farewell, LOOK_EVERY, clients_are_leaving};
 use super::membership::{Members, Membership, Stage};
 use super::state::{Ended, Live};
 use crate::clock::{BEGIN_LATE, now};
-use crate::dataplane::Order;
 use crate::ending::Ending;
 use crate::observer::Notice;
 use crate::options::Foreground;
 use crate::part::news::News;
+use windtunnel_dataplane::Order;
 
 impl Live {
     /// Has a program stand for this process.

@@ -29,7 +29,6 @@ use super::punctuality::Punctuality;
 use super::readiness::Readiness;
 use super::services::{Services, ServicesEnded, Watch};
 use crate::clock::now;
-use crate::dataplane::{Dataplane, Note, Tally};
 use crate::echo::{EchoResults, Probe};
 use crate::folder::Folder;
 use crate::freeze::Freezes;
@@ -37,11 +36,12 @@ use crate::load::{Load, WhenLate};
 use crate::node_limits::{Account, Bound, Limits};
 use crate::observer::Observer;
 use crate::output::{Carried, Matched, Output};
-use crate::owners::Roots;
 use crate::planned::Planned;
 use crate::recorder::Recorder;
 use crate::records::Records;
 use crate::supervisor::Supervisor;
+use windtunnel_dataplane::owners::Roots;
+use windtunnel_dataplane::{Dataplane, Note, Tally};
 
 /// The threads of a run and the ways to talk to them.
 pub(crate) struct Threads {

@@ -27,7 +27,7 @@ use crate::observer::{Notice, Observer};
 use crate::output::Output;
 use crate::recorder::Recorder;
 use crate::supervisor::Supervisor;
-pub(super) use crate::testing::plan;
+pub(super) use windtunnel_dataplane::testing::plan;
 
 thread_local! {
     static CLOCK: Cell<Time> = const { Cell::new(Time::ZERO) };

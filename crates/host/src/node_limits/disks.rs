@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     fn plan(text: &str) -> Plan {
-        crate::testing::plan(&format!("{text}\nlinks: [{{between: [a, b]}}]"))
+        windtunnel_dataplane::testing::plan(&format!("{text}\nlinks: [{{between: [a, b]}}]"))
     }
 
     #[test]

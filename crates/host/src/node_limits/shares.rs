@@ -79,7 +79,7 @@ mod tests {
 
     fn shares(text: &str) -> Option<(Vec<u32>, Vec<u32>)> {
         let links = "links: [{between: [a, b]}, {between: [b, c]}]";
-        let plan = crate::testing::plan(&format!("{text}\n{links}"));
+        let plan = windtunnel_dataplane::testing::plan(&format!("{text}\n{links}"));
         let nodes: Vec<(usize, &Node)> = plan.nodes.iter().enumerate().collect();
         let mut all: Vec<u32> = Shares::of(&plan, &nodes, 2)?.all().iter().map(|it| it.1).collect();
         let nodes = all.split_off(plan.reservations.len());

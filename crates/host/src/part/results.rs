@@ -11,7 +11,6 @@ use windtunnel_sys::limits::Processors;
 use windtunnel_trace::report::Records;
 use windtunnel_trace::series::Series;
 
-use crate::dataplane::{Flow, Tally};
 use crate::devices::DeviceDrops;
 use crate::echo::{EchoResults, Probe};
 use crate::ending::Ending;
@@ -23,10 +22,11 @@ use crate::load::WhenLate;
 use crate::node_limits::{Account, Bound};
 use crate::output::{Carried, LogMatches, ProgramKey};
 use crate::planned::Planned;
-use crate::receive_queue::Received;
 use crate::recorder::Recorded;
 use crate::reserve;
 use crate::supervisor::Supervised;
+use windtunnel_dataplane::receive_queue::Received;
+use windtunnel_dataplane::{Flow, Tally};
 
 /// A part's results, as `part.json` in its folder has them.
 #[derive(Debug, Serialize, Deserialize)]
@@ -201,9 +201,9 @@ pub(crate) mod tests {
     use windtunnel_trace::series::Sample;
 
     use super::*;
-    use crate::dataplane::LaneResult;
-    use crate::dataplane::phase::LanePhase;
     use crate::supervisor::Supervisor;
+    use windtunnel_dataplane::LaneResult;
+    use windtunnel_dataplane::phase::LanePhase;
 
     /// Results of the only part of a run, with something of everything.
     pub(crate) fn sample(plan: &Plan) -> Vec<u8> {

@@ -15,9 +15,9 @@ use crate::error::RunError;
 use crate::gateway::{self, GatewayEnd};
 use crate::live::{Ended, Live};
 use crate::options::{Foreground, Options};
-use crate::promotion::Promotion;
 use crate::recorder::{Recorded, Recording};
 use crate::verdict::Evidence;
+use windtunnel_dataplane::promotion::Promotion;
 
 /// A run whose packets move, and whose clock has not started.
 pub(crate) struct Started {

@@ -5,7 +5,6 @@ use windtunnel_model::{Plan, Span, Time};
 use windtunnel_sys::limits::{self, Processors};
 use windtunnel_trace::report::Records;
 
-use crate::dataplane::{Redirections, Tally};
 use crate::devices::DeviceDrops;
 use crate::echo::{EchoResults, Probe};
 use crate::ending::Ending;
@@ -20,6 +19,7 @@ use crate::planned::Planned;
 use crate::recorder::Recorded;
 use crate::supervisor::Supervisor;
 use crate::text::rounded;
+use windtunnel_dataplane::{Redirections, Tally};
 
 /// All that is known of a run when it is over.
 pub(crate) struct Evidence<'a> {

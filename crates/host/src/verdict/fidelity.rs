@@ -12,10 +12,10 @@ use super::doubt::Doubt;
 use super::evidence::{Evidence, Lost, PartEvidence};
 use super::{bounds, internet, limits, services};
 use crate::clock::BEGIN_LATE;
-use crate::dataplane::Traffic;
 use crate::ending::Ending;
 use crate::text::rounded;
 use cause::{cause, lane_text};
+use windtunnel_dataplane::Traffic;
 
 /// Why the run cannot be believed; empty if it can.
 pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<Doubt> {

@@ -5,8 +5,8 @@
 use windtunnel_model::Span;
 
 use super::evidence::PartEvidence;
-use crate::dataplane::{OneWay, PeerTraffic};
 use crate::text::rounded;
+use windtunnel_dataplane::{OneWay, PeerTraffic};
 
 /// Which pairs of machines have lost packets, or may have.
 pub(super) fn doubts(hosts: &[PartEvidence<'_>]) -> Vec<String> {

@@ -16,9 +16,9 @@ use super::evidence::{Evidence, Lost, PartEvidence, busy_percent};
 use super::expectations::ending;
 use super::programs::has_failed;
 use super::{bounds, clocks, internet, limits, services, shares};
-use crate::dataplane::{LaneResult, PeerTraffic};
 use crate::planned;
-use crate::receive_queue::Received;
+use windtunnel_dataplane::receive_queue::Received;
+use windtunnel_dataplane::{LaneResult, PeerTraffic};
 
 /// Puts the report together.
 pub(super) fn assemble(
@@ -366,7 +366,7 @@ mod tests {
     use windtunnel_model::LinkProfile;
 
     use super::*;
-    use crate::dataplane::phase::LanePhase;
+    use windtunnel_dataplane::phase::LanePhase;
 
     #[test]
     fn nothing_is_achieved_where_nothing_was_there_to_measure() {

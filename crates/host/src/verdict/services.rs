@@ -7,9 +7,9 @@ use windtunnel_trace::report::{FailOverReport, ReplicaReport, ServiceReport};
 
 use super::doubt::Doubt;
 use super::evidence::Evidence;
-use crate::dataplane::Redirected;
 use crate::live::{ReplicaState, ServiceState};
 use crate::text::rounded;
+use windtunnel_dataplane::Redirected;
 
 /// Why what routers redirected may not be what the replicas' programs did.
 pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<Doubt> {

@@ -6,7 +6,7 @@ use windtunnel_model::profile::{Discipline, SendShare, Wf2q};
 use windtunnel_trace::report::{NodeShares, ProgramShare};
 
 use super::evidence::Evidence;
-use crate::dataplane::LaneShares;
+use windtunnel_dataplane::LaneShares;
 
 pub(super) fn report(evidence: &Evidence<'_>) -> Vec<NodeShares> {
     evidence.tally.shares.iter().filter_map(|shares| of_lane(evidence, shares)).collect()

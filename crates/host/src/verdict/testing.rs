@@ -7,7 +7,6 @@ use windtunnel_trace::report::{Records, Report};
 
 use super::evidence::Evidence;
 use super::judge;
-use crate::dataplane::{LaneResult, Tally};
 use crate::devices::DeviceDrops;
 use crate::echo::{EchoResults, Probe};
 use crate::ending::Ending;
@@ -19,6 +18,7 @@ use crate::output::Carried;
 use crate::planned::Planned;
 use crate::recorder::Recorded;
 use crate::supervisor::{Exit, Supervisor};
+use windtunnel_dataplane::{LaneResult, Tally};
 
 /// What is known of the run.
 pub(super) struct Case {
@@ -47,7 +47,7 @@ impl Case {
     /// A run of ten seconds in which no packet moved and no program started. Packets later than
     /// 1 ms are late; its processors were idle.
     pub(super) fn of(file: &str) -> Self {
-        let plan = crate::testing::plan(file);
+        let plan = windtunnel_dataplane::testing::plan(file);
         let lane = |_| LaneResult {
             counters: Default::default(),
             lateness: Lateness::new(),

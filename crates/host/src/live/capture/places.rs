@@ -3,8 +3,8 @@
 use windtunnel_model::Plan;
 use windtunnel_model::plan::{Interface, Node};
 
-use crate::dataplane::tap::Place;
 use crate::live::refusal::{Refusal, list};
+use windtunnel_dataplane::tap::Place;
 
 /// Where a node, or a link, meets nodes' devices.
 pub(crate) fn capture_places(plan: &Plan, name: &str) -> Result<Vec<Place>, Refusal> {
@@ -55,7 +55,7 @@ const HEADERS: &str = "`run --record`, then `records export --format pcapng` has
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::plan;
+    use windtunnel_dataplane::testing::plan;
 
     const FILE: &str = "
 nodes: {a: {}, b: {}, c: {}}

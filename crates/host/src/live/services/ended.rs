@@ -6,7 +6,7 @@ use windtunnel_model::valid::{Invalid, ensure};
 use windtunnel_trace::report::ReplicasWatched;
 
 use super::state::ServiceState;
-use crate::dataplane::Redirections;
+use windtunnel_dataplane::Redirections;
 
 /// What services did, for the report.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

@@ -7,8 +7,8 @@ use windtunnel_model::{NodeId, Plan, RouterId, ServiceId, Time};
 
 use super::super::refusal::{Refusal, list};
 use super::state::{ReplicaState, ServiceState};
-use crate::dataplane::{Redirected, RedirectionsNow};
 use crate::live::Live;
+use windtunnel_dataplane::{Redirected, RedirectionsNow};
 
 impl Live {
     /// All services, without what single flows do.

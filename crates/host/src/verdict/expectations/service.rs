@@ -4,9 +4,9 @@ use windtunnel_model::expect::{Bounds, ServiceFact};
 use windtunnel_model::{NodeId, Probability, ServiceId, Span};
 
 use super::outcome::{Outcome, allows_share, percent, share};
-use crate::dataplane::Redirected;
 use crate::text::rounded;
 use crate::verdict::evidence::Evidence;
+use windtunnel_dataplane::Redirected;
 
 pub(super) fn check(evidence: &Evidence<'_>, service: ServiceId, fact: &ServiceFact) -> Outcome {
     let name = &evidence.plan.services[service.index()].name;

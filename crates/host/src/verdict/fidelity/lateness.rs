@@ -4,9 +4,9 @@
 use windtunnel_model::{Lane, Span, Time, Vertex};
 
 use super::cause::{LONG_FACTOR, cause, lane_text, long_above};
-use crate::dataplane::Tally;
 use crate::text::rounded;
 use crate::verdict::evidence::Evidence;
+use windtunnel_dataplane::Tally;
 
 /// Why the lateness makes the run doubtful; empty if it does not.
 pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<String> {
@@ -197,7 +197,7 @@ mod tests {
     use windtunnel_trace::lateness::Lateness;
 
     use super::*;
-    use crate::dataplane::{LaneResult, LateInterval};
+    use windtunnel_dataplane::{LaneResult, LateInterval};
 
     const BOUND: Span = Span::from_millis(1);
 

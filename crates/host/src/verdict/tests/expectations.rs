@@ -113,7 +113,7 @@ fn the_throughput_of_a_path_is_payload_by_time() {
     let counts = (1..=3).map(|n| (second(n), 1_000_000)).collect();
     let (from, to) = (windtunnel_model::NodeId(0), windtunnel_model::NodeId(1));
     let payload = Intervals { start: Time::ZERO, counts };
-    case.tally.flows = vec![crate::dataplane::Flow::counted(from, to, payload)];
+    case.tally.flows = vec![windtunnel_dataplane::Flow::counted(from, to, payload)];
     let found = first(&case);
     assert_eq!((found.seen.as_str(), found.met), ("8.000mbit (0.000s to 3.000s)", true));
 }
@@ -203,7 +203,7 @@ fn a_direction_without_samples_meets_nothing() {
 /// What is seen of a service with three expulsions, after which one client waited 700 ms, of which
 /// one connection was lost; the end of programs brought more of all.
 fn of_service(expect: &str) -> Expectation {
-    use crate::dataplane::{Redirected, Redirections};
+    use windtunnel_dataplane::{Redirected, Redirections};
     use windtunnel_engine::{ExpelledCounts, FailOverCounters, ReplicaCounters, ServiceCounters};
     use windtunnel_model::NodeId;
 

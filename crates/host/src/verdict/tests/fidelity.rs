@@ -4,11 +4,11 @@ use windtunnel_model::{Span, Time};
 use windtunnel_sys::limits::Processors;
 
 use super::super::testing::Case;
-use crate::dataplane::LateInterval;
 use crate::devices::DeviceDrops;
 use crate::ending::Ending;
 use crate::load::WhenLate;
 use crate::planned::Late;
+use windtunnel_dataplane::LateInterval;
 use windtunnel_model::Lane;
 
 /// Through a router: lanes 0 (a to r), 1 (r to a), 2 (r to b), 3 (b to r).

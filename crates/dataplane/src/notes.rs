@@ -73,7 +73,7 @@ impl Loop {
             self.sampler
                 .sample(self.arrivals.last(), &mut self.engine, || kernel_drops(&self.socket))
         {
-            self.setup.recorder.sample(at, rows);
+            self.setup.samples.sample(at, rows);
         }
     }
 

@@ -17,7 +17,7 @@ use crate::receive_queue::ReceiveQueue;
 
 /// From the packet loop to the main loop.
 #[derive(Debug, Clone)]
-pub(crate) enum Note {
+pub enum Note {
     /// A scheduled or ordered change took effect.
     Applied {
         cause: Cause,
@@ -71,7 +71,7 @@ pub(crate) enum Note {
 
 /// What a change that is ordered while the run lives does.
 #[derive(Debug)]
-pub(crate) enum Order {
+pub enum Order {
     /// Start the run's clock: forget what happened before, start random streams and schedule from zero.
     Begin(Time),
     Change {

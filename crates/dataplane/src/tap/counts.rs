@@ -8,7 +8,7 @@ use super::Blocks;
 
 /// What is counted of a capture while it goes on.
 #[derive(Debug)]
-pub(crate) struct Counts {
+pub struct Counts {
     pub(super) interfaces: Vec<Count>,
     /// Packets that have been written.
     pub(super) written: AtomicU64,
@@ -30,18 +30,18 @@ pub(super) struct Count {
 
 /// What became of a capture.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Outcome {
-    pub(crate) id: u64,
+pub struct Outcome {
+    pub id: u64,
     /// Packets that came by.
-    pub(crate) seen: u64,
+    pub seen: u64,
     /// Those of them that were not written.
-    pub(crate) lost: u64,
-    pub(crate) stopped: Option<Stopped>,
+    pub lost: u64,
+    pub stopped: Option<Stopped>,
 }
 
 /// Why a capture ended before its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Stopped {
+pub enum Stopped {
     /// Its reader has closed it.
     ReaderGone,
     /// It cannot be written.
@@ -59,7 +59,7 @@ impl Counts {
     }
 
     /// What is known until now of the capture with this number.
-    pub(crate) fn outcome(&self, id: u64, stopped: Option<Stopped>) -> Outcome {
+    pub fn outcome(&self, id: u64, stopped: Option<Stopped>) -> Outcome {
         // In this order: what comes between is not counted as lost.
         let written = self.written.load(Ordering::Acquire);
         let seen = self.interfaces.iter().map(|count| count.seen.load(Ordering::Relaxed)).sum();

@@ -28,11 +28,11 @@ use table::Table;
 
 /// The first process of each program, as its node numbers it; cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Roots(Arc<Mutex<BTreeMap<(usize, i32), usize>>>);
+pub struct Roots(Arc<Mutex<BTreeMap<(usize, i32), usize>>>);
 
 impl Roots {
     /// A node's program has started as this process.
-    pub(crate) fn insert(&self, node: usize, pid: i32, program: usize) {
+    pub fn insert(&self, node: usize, pid: i32, program: usize) {
         self.lock().insert((node, pid), program);
     }
 
@@ -46,22 +46,22 @@ impl Roots {
 }
 
 /// A flow on a lane that classes share.
-pub(crate) type Question = (Lane, Key);
+pub type Question = (Lane, Key);
 
 /// Whose a flow is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Answer {
-    pub(crate) lane: Lane,
-    pub(crate) key: Key,
+pub struct Answer {
+    pub lane: Lane,
+    pub key: Key,
     /// Its class; `None`: no process has it (any more).
-    pub(crate) class: Option<u32>,
+    pub class: Option<u32>,
     /// Whether processes of several programs have its socket, or its port.
-    pub(crate) is_shared: bool,
+    pub is_shared: bool,
 }
 
 /// What looking for owners needs.
 #[derive(Debug)]
-pub(crate) struct Setup {
+pub struct Setup {
     places: Vec<(Lane, Place)>,
     roots: Roots,
 }
@@ -76,7 +76,7 @@ struct Place {
 }
 
 /// The nodes whose programs share a link, and the lane from each; on this machine or another.
-pub(crate) fn lanes(plan: &Plan) -> BTreeMap<NodeId, Lane> {
+pub fn lanes(plan: &Plan) -> BTreeMap<NodeId, Lane> {
     shared(plan).map(|(lane, node, _)| (node, lane)).collect()
 }
 
@@ -96,11 +96,7 @@ fn shared(plan: &Plan) -> impl Iterator<Item = (Lane, NodeId, u32)> {
 
 impl Setup {
     /// For the lanes that programs share; `None` where there are none.
-    pub(crate) fn new(
-        plan: &Plan,
-        roots: &Roots,
-        init: impl Fn(NodeId) -> Option<u32>,
-    ) -> Option<Setup> {
+    pub fn new(plan: &Plan, roots: &Roots, init: impl Fn(NodeId) -> Option<u32>) -> Option<Setup> {
         let place = |(lane, node, rest): (Lane, NodeId, u32)| {
             Some((lane, Place { node: node.index(), init: init(node)?, rest }))
         };
@@ -111,7 +107,7 @@ impl Setup {
 
 /// The packet loop's end of the thread, which ends with it.
 #[derive(Debug)]
-pub(crate) struct Owners {
+pub struct Owners {
     questions: Sender<Question>,
     answers: Receiver<Answer>,
     shared: Arc<Mutex<BTreeMap<Lane, u64>>>,
@@ -119,7 +115,7 @@ pub(crate) struct Owners {
 
 impl Owners {
     /// Starts the thread, which raises `wake` when it has answers.
-    pub(crate) fn start(setup: Setup, wake: Arc<Wake>) -> io::Result<Owners> {
+    pub fn start(setup: Setup, wake: Arc<Wake>) -> io::Result<Owners> {
         let (questions, asked) = channel();
         let (reply, answers) = channel();
         let counts = Arc::default();
@@ -142,18 +138,18 @@ impl Owners {
         Ok(Owners { questions, answers, shared: counts })
     }
 
-    pub(crate) fn ask(&self, question: Question) {
+    pub fn ask(&self, question: Question) {
         // Without the thread nothing is found, which counts as such.
         let _ = self.questions.send(question);
     }
 
     /// The next answer, if one has come.
-    pub(crate) fn answer(&self) -> Option<Answer> {
+    pub fn answer(&self) -> Option<Answer> {
         self.answers.try_recv().ok()
     }
 
     /// Flows of a lane whose sockets processes of several programs had.
-    pub(crate) fn shared_flows(&self, lane: Lane) -> u64 {
+    pub fn shared_flows(&self, lane: Lane) -> u64 {
         let counts = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         counts.get(&lane).copied().unwrap_or(0)
     }

@@ -24,14 +24,14 @@ use windtunnel_wire::vnet;
 use super::crossed::Crossed;
 use buffer_pool::BufferPool;
 use pairs::Pairs;
-pub(crate) use pairs::{OneWay, PeerTraffic, Silence};
+pub use pairs::{OneWay, PeerTraffic, Silence};
 pub(super) use release_queue::Packet;
 use release_queue::{Address, ReleaseQueue};
-pub(crate) use traffic::Traffic;
+pub use traffic::Traffic;
 
 /// The other machines, as the packet loop sees them.
 #[derive(Debug)]
-pub(crate) struct Remote {
+pub struct Remote {
     tunnel: Tunnel,
     member: u16,
     members: u16,
@@ -65,7 +65,7 @@ pub(crate) struct Remote {
 
 impl Remote {
     /// `placement` is the member by node; packets that wait may hold `memory` bytes.
-    pub(crate) fn new(
+    pub fn new(
         tunnel: Tunnel,
         plan: &Plan,
         placement: &[u16],

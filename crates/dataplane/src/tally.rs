@@ -16,7 +16,7 @@ use crate::receive_queue::Received;
 
 /// Everything counted in a run.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Tally {
+pub struct Tally {
     /// By lane index.
     pub lanes: Vec<LaneResult>,
     pub routers: Vec<RouterCounters>,
@@ -79,7 +79,7 @@ impl Tally {
 
 /// One direction's totals.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct LaneResult {
+pub struct LaneResult {
     /// The engine's counters.
     pub counters: LaneCounters,
     /// Lateness of what left it.
@@ -97,7 +97,7 @@ pub(crate) struct LaneResult {
 
 /// What the classes of a lane did.
 #[derive(Debug)]
-pub(crate) struct LaneShares {
+pub struct LaneShares {
     pub lane: Lane,
     pub classes: Classes,
     /// Flows of sockets that several programs had.
@@ -106,7 +106,7 @@ pub(crate) struct LaneShares {
 
 /// An interval in which packets left later than the bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct LateInterval {
+pub struct LateInterval {
     /// End of the interval after the run began.
     pub at: Time,
     /// The lane of the latest packet.

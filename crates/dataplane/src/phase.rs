@@ -7,14 +7,14 @@ use windtunnel_trace::lateness::Lateness;
 
 /// A part of a run in which the properties of a direction stayed the same.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct LanePhase {
+pub struct LanePhase {
     /// Its end after the run began.
-    pub(crate) until: Time,
-    pub(crate) asked: LinkProfile,
+    pub until: Time,
+    pub asked: LinkProfile,
     /// What was counted from the beginning of the run to its end.
-    pub(crate) counters: LaneCounters,
+    pub counters: LaneCounters,
     /// Lateness of what left in it.
-    pub(crate) lateness: Lateness,
+    pub lateness: Lateness,
 }
 
 /// The phases of one direction that are over.
@@ -54,7 +54,7 @@ impl Phases {
 
 /// The phases of a direction that several machines have seen, together; none where they do not
 /// agree.
-pub(crate) fn merge<'a>(parts: impl Iterator<Item = &'a [LanePhase]>) -> Vec<LanePhase> {
+pub fn merge<'a>(parts: impl Iterator<Item = &'a [LanePhase]>) -> Vec<LanePhase> {
     let mut all: Option<Vec<LanePhase>> = None;
     for part in parts {
         let Some(all) = &mut all else {

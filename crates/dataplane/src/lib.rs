@@ -13,6 +13,7 @@
 //!
 //! Scheduled changes are applied between two packets at their exact time, by the same catching up.
 
+mod arrival_clock;
 mod change;
 mod clock;
 mod crossed;
@@ -24,16 +25,22 @@ mod notes;
 mod orders;
 mod outbox;
 mod overload;
-pub(crate) mod phase;
+pub mod owners;
+pub mod phase;
+pub mod promotion;
+pub mod receive_queue;
 mod receivers;
 mod records;
 mod remote;
 mod sampler;
+mod samples;
 mod schedule;
-pub(crate) mod senders;
+pub mod senders;
 mod services;
 mod tally;
-pub(crate) mod tap;
+pub mod tap;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod ticks;
 mod wait_policy;
 
@@ -49,43 +56,41 @@ use windtunnel_sys::poll::{self, Event as Wake, PollFd, PollFlags};
 use windtunnel_sys::{clock as sys_clock, limits, schedule as sys_schedule};
 use windtunnel_wire::vnet;
 
-use crate::clock::now;
-use crate::owners::{self, Owners};
-use crate::promotion::Promotion;
-use crate::receive_queue::ReceiveQueue;
-use crate::recorder::Recorder;
+use arrival_clock::{Arrival, ArrivalClock};
 use change::advance;
-use clock::{Arrival, ArrivalClock};
+pub use clock::now;
 use entrances::Entrances;
-pub(crate) use message::{Note, Order};
-pub(crate) use meter::Flow;
-pub(crate) use nats::NatTally;
+pub use message::{Note, Order};
+pub use meter::Flow;
+pub use nats::NatTally;
 use outbox::Outbox;
 use overload::{Overload, Overloads, Stalls};
+use owners::Owners;
+use promotion::Promotion;
+use receive_queue::ReceiveQueue;
 use receivers::Receivers;
-pub(crate) use records::RecordSetup;
+pub use records::RecordSetup;
 use records::Records;
-pub(crate) use remote::{OneWay, PeerTraffic, Remote, Silence, Traffic};
+pub use remote::{OneWay, PeerTraffic, Remote, Silence, Traffic};
 use sampler::Sampler;
-pub(crate) use schedule::Cause;
+pub use samples::SampleSink;
+pub use schedule::Cause;
 use schedule::Schedule;
 use senders::Senders;
 use services::RedirectedAtEnd;
-pub(crate) use services::{Redirected, Redirections, RedirectionsNow};
-#[cfg(test)]
-pub(crate) use tally::LateInterval;
-pub(crate) use tally::{LaneResult, LaneShares, Tally};
+pub use services::{Redirected, Redirections, RedirectionsNow};
+pub use tally::{LaneResult, LaneShares, LateInterval, Tally};
 use tap::Taps;
 use ticks::Ticks;
 use wait_policy::{Wait, WaitPolicy};
 
 /// What the loop needs.
-pub(crate) struct Setup {
+pub struct Setup {
     pub plan: Arc<Plan>,
     /// Fabric interface index by port.
     pub interfaces: Vec<u32>,
     /// Where samples go.
-    pub recorder: Recorder,
+    pub samples: Box<dyn SampleSink>,
     /// Lateness above this is reported.
     pub late_above: Span,
     /// Bytes that packets in queues and in flight may hold.
@@ -108,7 +113,7 @@ pub(crate) struct Setup {
 
 /// The running loop.
 #[derive(Debug)]
-pub(crate) struct Dataplane {
+pub struct Dataplane {
     orders: Sender<Order>,
     wake: Arc<Wake>,
     thread: JoinHandle<Tally>,
@@ -119,7 +124,7 @@ impl Dataplane {
     ///
     /// # Errors
     /// If the socket cannot be had.
-    pub(crate) fn start(mut setup: Setup) -> io::Result<(Dataplane, Receiver<Note>)> {
+    pub fn start(mut setup: Setup) -> io::Result<(Dataplane, Receiver<Note>)> {
         let socket = Socket::open(RING_SLOTS)?;
         socket.set_send_buffer(SEND_BUFFER_BYTES)?;
         let wake = Arc::new(Wake::open()?);
@@ -135,7 +140,7 @@ impl Dataplane {
     }
 
     /// Gives an order.
-    pub(crate) fn order(&self, order: Order) {
+    pub fn order(&self, order: Order) {
         // If the thread is gone its results say why.
         let _ = self.orders.send(order);
         let _ = self.wake.raise();
@@ -144,16 +149,16 @@ impl Dataplane {
     /// Stops the loop and returns what it counted, but not before so many datagrams have come from
     /// other machines, by their numbers: those that are still missing a while later are lost.
     #[must_use]
-    pub(crate) fn finish(self, await_datagrams: Vec<(u16, u64)>) -> Tally {
+    pub fn finish(self, await_datagrams: Vec<(u16, u64)>) -> Tally {
         self.order(Order::Finish { await_datagrams });
         self.thread.join().unwrap_or_else(|_| Tally::failed("the engine's thread panicked"))
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 impl Dataplane {
     /// A handle without a loop, and the orders that are given.
-    pub(crate) fn to_channel() -> (Dataplane, Receiver<Order>) {
+    pub fn to_channel() -> (Dataplane, Receiver<Order>) {
         let (orders, receiver) = channel();
         let wake = Arc::new(Wake::open().expect("an event descriptor"));
         (Dataplane { orders, wake, thread: std::thread::spawn(Tally::default) }, receiver)
@@ -286,7 +291,7 @@ impl Loop {
         let (last, mut tally) =
             self.sampler.finish(caught_up, engine, plan, kernel_drops(&self.socket));
         if let Some((at, rows)) = last {
-            self.setup.recorder.last_sample(at, rows);
+            self.setup.samples.last_sample(at, rows);
         }
         if let Some(at_end) = self.redirected_at_end {
             at_end.put(&mut tally);

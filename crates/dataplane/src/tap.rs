@@ -20,11 +20,11 @@ use windtunnel_model::{PortId, Time};
 use windtunnel_wire::segment::{Train, write_range};
 use windtunnel_wire::vnet;
 
-pub(crate) use counts::{Counts, Outcome, Stopped};
+pub use counts::{Counts, Outcome, Stopped};
 
 /// What is to be captured.
 #[derive(Debug, Clone)]
-pub(crate) struct Wanted {
+pub struct Wanted {
     /// What ends it, and what its outcome is known by.
     pub id: u64,
     pub places: Vec<Place>,
@@ -38,7 +38,7 @@ pub(crate) struct Wanted {
 
 /// Where a link meets a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub struct Place {
     pub port: PortId,
     pub name: String,
     pub description: String,
@@ -50,7 +50,7 @@ pub(super) struct Taps(Vec<Tap>);
 
 /// A capture, as the packet loop has it.
 #[derive(Debug)]
-pub(crate) struct Tap {
+pub struct Tap {
     id: u64,
     /// By port: its interface in the capture.
     interfaces: Vec<Option<u32>>,
@@ -77,7 +77,7 @@ struct Blocks {
 }
 
 /// Bytes of blocks that may wait to be written: 13 ms of 10 Gbit/s.
-pub(crate) const ROOM_BYTES: usize = 16 << 20;
+pub const ROOM_BYTES: usize = 16 << 20;
 /// While the thread is writing, blocks are gathered until they have so many bytes.
 const BLOCKS_BYTES: usize = 256 << 10;
 /// So many hand-overs wait for the thread.
@@ -134,7 +134,7 @@ impl Tap {
     ///
     /// # Errors
     /// If there is no thread for it.
-    pub(crate) fn start(
+    pub fn start(
         wanted: &Wanted,
         out: impl Write + Send + 'static,
         done: impl FnOnce(Outcome) + Send + 'static,

@@ -25,10 +25,10 @@ use crate::owners::Answer;
 use declared::Declared;
 
 /// The region in which the programs of a lane's node declare what they send.
-pub(crate) type OfLane = (Lane, Arc<Region>);
+pub type OfLane = (Lane, Arc<Region>);
 
 /// The layout of such a region, for so many programs of a node.
-pub(crate) fn layout(programs: usize) -> Layout {
+pub fn layout(programs: usize) -> Layout {
     // The last ring is for what belongs to none.
     let rings = u32::try_from(programs).unwrap_or(u32::MAX).saturating_add(1);
     Layout { rings, slots: SLOTS, sockets: 0 }

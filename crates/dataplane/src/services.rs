@@ -11,19 +11,19 @@ use super::tally::Tally;
 
 /// What redirectors did for each service of the plan, in its order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Redirections {
-    pub(crate) services: Vec<Redirected>,
-    pub(crate) pins: PinCounts,
+pub struct Redirections {
+    pub services: Vec<Redirected>,
+    pub pins: PinCounts,
 }
 
 /// What they did for one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Redirected {
-    pub(crate) counters: ServiceCounters,
+pub struct Redirected {
+    pub counters: ServiceCounters,
     /// Where connections outlive their server.
-    pub(crate) fail_over: Option<FailOverCounters>,
+    pub fail_over: Option<FailOverCounters>,
     /// By replica.
-    pub(crate) replicas: Vec<(NodeId, ReplicaCounters)>,
+    pub replicas: Vec<(NodeId, ReplicaCounters)>,
 }
 
 /// What was redirected until the run was over. Programs that are being ended go on for a moment.
@@ -36,15 +36,15 @@ pub(super) struct RedirectedAtEnd {
 
 /// The same, and what one service is doing now.
 #[derive(Debug, Default)]
-pub(crate) struct RedirectionsNow {
-    pub(crate) all: Redirections,
+pub struct RedirectionsNow {
+    pub all: Redirections,
     /// Where routers redirect what is new, if it does not depend on the flow.
-    pub(crate) table: Vec<(RouterId, ServiceRow, Option<NodeId>)>,
+    pub table: Vec<(RouterId, ServiceRow, Option<NodeId>)>,
     /// How many more rows there are.
-    pub(crate) table_left_out: usize,
-    pub(crate) flows: Vec<PinnedFlow>,
+    pub table_left_out: usize,
+    pub flows: Vec<PinnedFlow>,
     /// What NATs have done.
-    pub(crate) nats: Vec<NatTally>,
+    pub nats: Vec<NatTally>,
 }
 
 impl Redirections {
@@ -65,7 +65,7 @@ impl Redirections {
     }
 
     /// Adds what another part of the run counted.
-    pub(crate) fn add(&mut self, other: &Redirections) {
+    pub fn add(&mut self, other: &Redirections) {
         self.pins.held = self.pins.held.saturating_add(other.pins.held);
         let pairs = [
             (&mut self.pins.unknown_fragments, other.pins.unknown_fragments),
@@ -99,7 +99,7 @@ impl Redirected {
     }
 
     /// What a replica got.
-    pub(crate) fn replica(&self, node: NodeId) -> ReplicaCounters {
+    pub fn replica(&self, node: NodeId) -> ReplicaCounters {
         let known = self.replicas.iter().find(|(known, _)| *known == node);
         known.map(|(_, counters)| *counters).unwrap_or_default()
     }

@@ -7,7 +7,7 @@ use windtunnel_model::{Plan, Time};
 
 /// Where a change comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cause {
+pub enum Cause {
     /// Position in the plan's events.
     Plan(usize),
     Order(u64),

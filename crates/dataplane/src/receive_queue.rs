@@ -18,8 +18,8 @@ use windtunnel_wire::vnet;
 
 /// The packet loop's end of a node's queue.
 #[derive(Debug)]
-pub(crate) struct ReceiveQueue {
-    pub(crate) ports: Vec<PortId>,
+pub struct ReceiveQueue {
+    pub ports: Vec<PortId>,
     giver: Giver,
     wake: Event,
     limit: QueueLimit,
@@ -30,24 +30,24 @@ pub(crate) struct ReceiveQueue {
 
 /// What came to a node that pays for receiving, in packets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Received {
+pub struct Received {
     /// By position in the plan.
-    pub(crate) node: usize,
+    pub node: usize,
     /// What the network delivered.
-    pub(crate) came: u64,
+    pub came: u64,
     /// What was dropped of it because the queue was full.
-    pub(crate) dropped_full: u64,
+    pub dropped_full: u64,
     /// What was dropped of it because sockets had no room for so much.
-    pub(crate) dropped_early: u64,
+    pub dropped_early: u64,
     /// Datagrams that the kernel had worked for before it found no room for them.
-    pub(crate) overflowed: u64,
+    pub overflowed: u64,
     /// Processor time of delivering, in nanoseconds.
-    pub(crate) computed_ns: u64,
+    pub computed_ns: u64,
 }
 
 impl Received {
     /// What the queue took.
-    pub(crate) fn delivered(&self) -> u64 {
+    pub fn delivered(&self) -> u64 {
         self.came.saturating_sub(self.dropped_full).saturating_sub(self.dropped_early)
     }
 }
@@ -55,7 +55,7 @@ impl Received {
 impl ReceiveQueue {
     /// Makes the queue of a node, whose init is asked to empty it. To be called in the network
     /// namespace of the packet loop.
-    pub(crate) fn begin(
+    pub fn begin(
         node: &plan::Node,
         id: NodeId,
         limit: QueueLimit,
@@ -81,7 +81,7 @@ impl ReceiveQueue {
     }
 
     /// Those of all nodes of a set that have one.
-    pub(crate) fn of_all(plan: &Plan, node_set: &NodeSet) -> Result<Vec<ReceiveQueue>, String> {
+    pub fn of_all(plan: &Plan, node_set: &NodeSet) -> Result<Vec<ReceiveQueue>, String> {
         let limits = plan.nodes.iter().map(plan::Node::effective_receive_queue);
         let nodes = plan.nodes.iter().zip(limits).enumerate();
         let asked = nodes.filter_map(|(index, (node, limit))| Some((index, node, limit?)));
@@ -98,7 +98,7 @@ impl ReceiveQueue {
     }
 
     /// Takes a frame, or drops it; whether it was taken.
-    pub(crate) fn offer(&mut self, outgoing: &Outgoing<'_>) -> bool {
+    pub fn offer(&mut self, outgoing: &Outgoing<'_>) -> bool {
         let packet = ParsedPacket::parse(outgoing.frame);
         let packets = packet.as_ref().map_or(1, |packet| {
             let header = vnet::Header::parse(outgoing.vnet_header);
@@ -118,7 +118,7 @@ impl ReceiveQueue {
     }
 
     /// Wakes the thread that empties it, where it sleeps.
-    pub(crate) fn notify(&mut self) {
+    pub fn notify(&mut self) {
         if std::mem::take(&mut self.has_news) && self.giver.must_wake() {
             // It fails only if it is raised already.
             let _ = self.wake.raise();
@@ -126,7 +126,7 @@ impl ReceiveQueue {
     }
 
     /// Forgets what was counted: the run begins.
-    pub(crate) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         let account = self.giver.account();
         self.counts = Received {
             node: self.counts.node,
@@ -138,7 +138,7 @@ impl ReceiveQueue {
     }
 
     /// What came since the run began.
-    pub(crate) fn received(&self) -> Received {
+    pub fn received(&self) -> Received {
         let account = self.giver.account();
         Received {
             overflowed: account.overflowed.saturating_sub(self.counts.overflowed),

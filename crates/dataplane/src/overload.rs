@@ -25,7 +25,7 @@ pub(super) struct Overload {
 
 /// All overloads of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Overloads {
+pub struct Overloads {
     /// How many there were.
     pub times: u64,
     /// How long they lasted together.
@@ -37,7 +37,7 @@ pub(crate) struct Overloads {
 /// All stalls of a run: the loop stood still for longer than makes a packet late, and caught up at
 /// once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Stalls {
+pub struct Stalls {
     /// How many there were.
     pub times: u64,
     pub longest: Span,
@@ -47,7 +47,7 @@ pub(crate) struct Stalls {
 
 impl Stalls {
     /// Adds those of another machine.
-    pub(crate) fn add(&mut self, other: &Stalls) {
+    pub fn add(&mut self, other: &Stalls) {
         self.times = self.times.saturating_add(other.times);
         if other.longest > self.longest {
             (self.longest, self.at) = (other.longest, other.at);

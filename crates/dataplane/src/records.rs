@@ -8,7 +8,7 @@ use windtunnel_sys::region::Region;
 
 /// What the loop records from the beginning of the run, and where to.
 #[derive(Debug, Clone)]
-pub(crate) struct RecordSetup {
+pub struct RecordSetup {
     /// Records go to ring 0, whose only writer the loop is.
     pub region: Arc<Region>,
     /// `None`: nothing until it is ordered.

@@ -16,7 +16,7 @@ use windtunnel_sys::{limits, unix};
 
 /// What can give a thread of this process real-time priority.
 #[derive(Debug)]
-pub(crate) struct Promotion {
+pub struct Promotion {
     outside: Pid,
     channel: OwnedFd,
 }
@@ -24,7 +24,7 @@ pub(crate) struct Promotion {
 impl Promotion {
     /// To be called before the process moves into a user namespace, with one thread. `None`: this
     /// user may not have it, or the machine does not give it.
-    pub(crate) fn prepare(priority: Priority) -> Option<Promotion> {
+    pub fn prepare(priority: Priority) -> Option<Promotion> {
         let thread = limits::current_thread();
         let policy = priority.policy();
         schedule::set_policy(Some(thread), policy).ok()?;
@@ -44,7 +44,7 @@ impl Promotion {
     ///
     /// # Errors
     /// What the kernel says; `ESRCH` if the process outside is gone.
-    pub(crate) fn promote(self) -> io::Result<()> {
+    pub fn promote(self) -> io::Result<()> {
         let thread = limits::current_thread().as_raw_nonzero().get();
         unix::send(&self.channel, &thread.to_ne_bytes(), &[])?;
         let mut answer = [0; 4];
@@ -62,7 +62,7 @@ impl Promotion {
 
 /// Which thread is served first where both have work.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Priority {
+pub enum Priority {
     /// The main loop: it must not keep packets waiting.
     Events,
     Packets,

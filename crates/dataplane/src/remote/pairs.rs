@@ -7,7 +7,7 @@ use windtunnel_tunnel::{PeerCounters, Traffic as Counted, Tunnel};
 /// What went between this machine and another. The other's view of it is needed to count what was
 /// lost.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct PeerTraffic {
+pub struct PeerTraffic {
     /// Number of the other machine.
     pub member: u16,
     pub sent: OneWay,
@@ -20,7 +20,7 @@ pub(crate) struct PeerTraffic {
 
 /// Datagrams with packets that went one way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct OneWay {
+pub struct OneWay {
     pub datagrams: u64,
     pub packets: u64,
     pub bytes: u64,
@@ -30,7 +30,7 @@ pub(crate) struct OneWay {
 
 /// A machine has become silent, or answers again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Silence {
+pub struct Silence {
     pub member: u16,
     pub since: Time,
     /// When it answered again; `None`: it does not yet.

@@ -5,15 +5,15 @@ use windtunnel_model::{Plan, RouterId, Time};
 
 /// What the NAT of a router did.
 #[derive(Debug, Clone)]
-pub(crate) struct NatTally {
-    pub(crate) router: RouterId,
-    pub(crate) counters: NatCounters,
+pub struct NatTally {
+    pub router: RouterId,
+    pub counters: NatCounters,
     /// Mappings and sessions that there are.
-    pub(crate) held: (usize, usize),
+    pub held: (usize, usize),
     /// Mappings that are over, in the order of their ends.
-    pub(crate) ended: Vec<EndedMapping>,
+    pub ended: Vec<EndedMapping>,
     /// Those that live, by protocol and external endpoint.
-    pub(crate) live: Vec<MappingState>,
+    pub live: Vec<MappingState>,
     /// When the run began, in the time of the engine.
     origin: Time,
 }
@@ -47,7 +47,7 @@ impl NatTally {
     }
 
     /// A time of the engine as nanoseconds of the run.
-    pub(crate) fn in_run(&self, at: Time) -> u64 {
+    pub fn in_run(&self, at: Time) -> u64 {
         at.since(self.origin).as_nanos()
     }
 }

@@ -19,18 +19,18 @@ pub(super) struct Meter {
 
 /// What one node got delivered to another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Flow {
-    pub(crate) from: NodeId,
-    pub(crate) to: NodeId,
+pub struct Flow {
+    pub from: NodeId,
+    pub to: NodeId,
     /// Bytes of TCP and UDP payload by interval.
-    pub(crate) payload: Intervals,
+    pub payload: Intervals,
     counted: u64,
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 impl Flow {
     /// What has been counted, for tests of what is made of it.
-    pub(crate) fn counted(from: NodeId, to: NodeId, payload: Intervals) -> Self {
+    pub fn counted(from: NodeId, to: NodeId, payload: Intervals) -> Self {
         Flow { from, to, payload, counted: 0 }
     }
 }

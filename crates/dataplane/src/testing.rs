@@ -1,9 +1,12 @@
-//! Plans for the tests of this crate.
+//! Plans for the tests of this room and of those above it.
 
 use windtunnel_model::Plan;
 
 /// The plan of a file, in which not every two nodes need a path.
-pub(crate) fn plan(text: &str) -> Plan {
+/// # Panics
+/// If there is a mistake in it.
+#[must_use]
+pub fn plan(text: &str) -> Plan {
     let text = format!("allow-unreachable: true\n{text}");
     let source = windtunnel_scenario::Source {
         name: "x.yaml",

@@ -27,14 +27,14 @@ pub(super) struct Address {
 
 /// A packet for a node here.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::dataplane) struct Packet {
+pub(crate) struct Packet {
     /// When it is to leave, on this machine's clock.
-    pub(in crate::dataplane) intended: Time,
+    pub intended: Time,
     number: u64,
-    pub(in crate::dataplane) port: PortId,
-    pub(in crate::dataplane) lane: Lane,
-    pub(in crate::dataplane) header: [u8; vnet::Header::LEN],
-    pub(in crate::dataplane) frame: Vec<u8>,
+    pub port: PortId,
+    pub lane: Lane,
+    pub header: [u8; vnet::Header::LEN],
+    pub frame: Vec<u8>,
 }
 
 impl ReleaseQueue {

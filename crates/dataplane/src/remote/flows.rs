@@ -10,7 +10,7 @@ use crate::clock::now;
 
 impl Remote {
     /// What is to be announced of the flows here.
-    pub(in crate::dataplane) fn news(&mut self, engine: &mut Engine) -> Vec<FlowChange> {
+    pub fn news(&mut self, engine: &mut Engine) -> Vec<FlowChange> {
         let mut news = Vec::new();
         while let Some(one) = engine.poll_flow() {
             let key = one.key;
@@ -27,7 +27,7 @@ impl Remote {
     }
 
     /// What a member announced of its flows.
-    pub(in crate::dataplane) fn handle_flows(
+    pub fn handle_flows(
         &mut self,
         at: Time,
         member: u16,
@@ -63,12 +63,12 @@ impl Remote {
 
     /// How long after their start flows of the others were reckoned with, of those that shared a
     /// link with a flow here then: since both were there.
-    pub(in crate::dataplane) fn into_starts(self) -> Lateness {
+    pub fn into_starts(self) -> Lateness {
         self.starts
     }
 
     /// A member is lost.
-    pub(in crate::dataplane) fn forget(&mut self, at: Time, member: u16, engine: &mut Engine) {
+    pub fn forget(&mut self, at: Time, member: u16, engine: &mut Engine) {
         self.remote.retain(|(known, _), _| *known != member);
         self.pairs.forget(at, member);
         engine.forget_part(at, u32::from(member));
