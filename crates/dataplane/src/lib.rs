@@ -28,6 +28,7 @@ mod overload;
 pub mod owners;
 pub mod phase;
 pub mod promotion;
+mod real_time_rest;
 pub mod receive_queue;
 mod receivers;
 mod records;
@@ -48,6 +49,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use windtunnel_engine::{Engine, Limits, Origin, Part};
 use windtunnel_model::{Plan, Span, Time};
@@ -67,6 +69,7 @@ use outbox::Outbox;
 use overload::{Overload, Overloads, Stalls};
 use owners::Owners;
 use promotion::Promotion;
+use real_time_rest::RealTimeRest;
 use receive_queue::ReceiveQueue;
 use receivers::Receivers;
 pub use records::RecordSetup;
@@ -262,6 +265,7 @@ impl Loop {
         // without, too.
         let _ = sys_schedule::set_slice(sys_schedule::SHORTEST_SLICE_NS);
         let ticks = (!is_real_time).then(Ticks::begin);
+        self.wait_policy.set_rest(is_real_time.then(|| RealTimeRest::new(now())));
         while !self.finished {
             self.take_orders();
             self.take_owners();
@@ -277,6 +281,7 @@ impl Loop {
             }
             if turn.moved {
                 self.wait_policy.worked();
+                self.wait_policy.rest_if_overdue(turn.began);
             } else {
                 self.sleep();
             }
@@ -391,14 +396,21 @@ impl Loop {
             self.last.as_ref().map(|(_, until)| *until),
         ];
         let due = due.into_iter().flatten().min();
-        let timeout = match self.wait_policy.wait(now(), due) {
-            Wait::Awake => {
-                std::hint::spin_loop();
-                return;
+        match self.wait_policy.wait(now(), due) {
+            Wait::Awake => std::hint::spin_loop(),
+            Wait::Gather(time) => {
+                std::thread::sleep(time);
+                self.wait_policy.slept();
             }
-            Wait::Gather(time) => return std::thread::sleep(time),
-            Wait::Asleep(timeout) => timeout,
-        };
+            Wait::Asleep(timeout) => {
+                self.sleep_until_something_comes(timeout);
+                self.wait_policy.slept();
+            }
+        }
+    }
+
+    fn sleep_until_something_comes(&mut self, timeout: Option<Duration>) {
+        let remote = self.remote.as_ref();
         let (socket, wake) = (&self.socket, &*self.wake);
         let mut two = [PollFd::new(socket, PollFlags::IN), PollFd::new(wake, PollFlags::IN)];
         let mut three;

@@ -15,6 +15,9 @@ use std::time::Duration;
 use windtunnel_model::{Span, Time};
 use windtunnel_sys::limits::{self, Processors};
 
+use crate::clock;
+use crate::real_time_rest::RealTimeRest;
+
 /// Decides ten times a second.
 #[derive(Debug)]
 pub(super) struct WaitPolicy {
@@ -30,6 +33,8 @@ pub(super) struct WaitPolicy {
     worked: bool,
     /// Waits after work since the last decision.
     waits: u64,
+    /// Rest that a thread of real-time priority needs; `None` for an ordinary one.
+    rest: Option<RealTimeRest>,
 }
 
 /// How to wait.
@@ -57,6 +62,30 @@ impl WaitPolicy {
             crowded: false,
             worked: false,
             waits: 0,
+            rest: None,
+        }
+    }
+
+    /// What rest the thread needs.
+    pub(super) fn set_rest(&mut self, rest: Option<RealTimeRest>) {
+        self.rest = rest;
+    }
+
+    /// Sleeps for a moment where a thread that has always worked until `now` would soon be stopped
+    /// for longer.
+    pub(super) fn rest_if_overdue(&mut self, now: Time) {
+        let Some(rest) = &mut self.rest else { return };
+        rest.awake_until(now);
+        if rest.is_overdue() {
+            std::thread::sleep(REST);
+            rest.slept_until(clock::now());
+        }
+    }
+
+    /// What [`WaitPolicy::wait`] said last was a sleep, which is over.
+    pub(super) fn slept(&mut self) {
+        if let Some(rest) = &mut self.rest {
+            rest.slept_until(clock::now());
         }
     }
 
@@ -69,13 +98,18 @@ impl WaitPolicy {
     pub(super) fn wait(&mut self, now: Time, due: Option<Time>) -> Wait {
         self.decide(now);
         let left = due.map(|due| Duration::from(due.since(now)));
-        let margin = if self.awake { MARGIN } else { MARGIN_LEAST };
+        let rests = self.rest.as_mut().is_some_and(|rest| {
+            rest.awake_until(now);
+            rest.is_due()
+        });
+        let awake = self.awake && !rests;
+        let margin = if awake { MARGIN } else { MARGIN_LEAST };
         let early = left.map(|left| left.checked_sub(margin));
         if early == Some(None) {
             return Wait::Awake;
         }
         // Where others need the processor, early is not better than late.
-        let asleep = if self.awake { early.flatten() } else { left };
+        let asleep = if awake { early.flatten() } else { left };
         let worked = std::mem::take(&mut self.worked);
         self.waits += u64::from(worked);
         if worked && self.gathers {
@@ -135,6 +169,8 @@ const SPARE_PERCENT: u64 = 20;
 const MARGIN: Duration = Duration::from_micros(250);
 /// Shorter sleeps cost more than they save.
 const MARGIN_LEAST: Duration = Duration::from_micros(15);
+/// A piece of rest amid work: half of what makes a packet late.
+const REST: Duration = Duration::from_micros(500);
 /// How long packets gather: a small part of what makes a packet late.
 const GATHER: Duration = Duration::from_micros(50);
 /// So many waits after work in an interval are many.
@@ -178,6 +214,19 @@ mod tests {
         let exact = Wait::Asleep(Some(Duration::from_millis(1)));
         assert_eq!(wait_policy.wait(at(0), Some(at(1_000_000))), exact);
         assert_eq!(wait_policy.wait(at(0), None), Wait::Asleep(None));
+    }
+
+    #[test]
+    fn a_real_time_thread_that_has_waited_awake_spends_its_next_wait_asleep() {
+        let at = Time::from_nanos;
+        let mut wait_policy = wait_policy();
+        wait_policy.awake = true;
+        wait_policy.set_rest(Some(RealTimeRest::new(at(0))));
+        assert_eq!(wait_policy.wait(at(0), Some(at(200_000))), Wait::Awake);
+        let exact = Wait::Asleep(Some(Duration::from_micros(100)));
+        assert_eq!(wait_policy.wait(at(100_000), Some(at(200_000))), exact);
+        wait_policy.slept();
+        assert_eq!(wait_policy.wait(at(200_000), Some(at(400_000))), Wait::Awake);
     }
 
     #[test]
